@@ -54,7 +54,7 @@ pub use parts::Parts;
 pub use persistent::PersistentCollective;
 
 /// Which operation: the upper 8 bits of a mark. The lower ones are the root.
-const NAMES: [&str; 27] = [
+const NAMES: [&str; 28] = [
     "barrier",
     "bcast",
     "gather",
@@ -82,6 +82,7 @@ const NAMES: [&str; 27] = [
     "accept",
     "connect",
     "spawn_program",
+    "disconnect",
 ];
 
 /// The operations, by their place in [`NAMES`].
@@ -114,6 +115,7 @@ pub(crate) enum CollectiveKind {
     Accept,
     Connect,
     SpawnProgram,
+    Disconnect,
 }
 
 const ROOT_BITS: u32 = 24;

@@ -35,9 +35,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 #[derive(Clone)]
 #[doc(alias = "Comm")]
 #[doc(alias = "commFree")]
-#[doc(alias = "commDisconnect")]
 #[doc(alias = "MPI_Comm_free")]
-#[doc(alias = "MPI_Comm_disconnect")]
 #[doc(alias = "commWorld")]
 #[doc(alias = "MPI_COMM_WORLD")]
 pub struct Communicator {

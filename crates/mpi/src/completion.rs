@@ -34,6 +34,10 @@ pub(crate) type BeforeEnd = Pin<Box<dyn Future<Output = Result<(), String>> + Se
 pub(crate) trait HearsEnd: Send + Sync {
     /// The rank with this number there has ended.
     fn rank_ended(&self, ended: EndedRank);
+
+    /// To the rank `own` of this process, another rank there is as one that has ended. The other
+    /// ranks hear nothing.
+    fn other_ended_for(&self, own: u32, other: EndedRank);
 }
 
 impl<T> Completion<T> {

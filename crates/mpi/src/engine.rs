@@ -5,7 +5,7 @@
 //! the receives of that rank's threads. So an engine knows neither receives nor wildcards,
 //! communicators nor collectives: these are built above it, once, out of `send`.
 
-use crate::envelope::Envelope;
+use crate::envelope::{Envelope, MessageKey};
 use crate::mailbox::Mailbox;
 pub use crate::sending::{SendMode, Sending};
 use std::fmt;
@@ -44,6 +44,13 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     /// Starts to send a message from a rank of this process to `to`. With [`SendMode::Synchronous`]
     /// the send is over when a receive has taken the message.
     fn send(&self, from: usize, to: usize, envelope: Envelope, mode: SendMode) -> Sending;
+
+    /// As [`send`](Self::send) with [`SendMode::Standard`], of bytes that stay with the caller, if
+    /// the whole message can go at once. `false` if nothing was sent: `send` then has the body in
+    /// memory of its own. So a short message between processes allocates none.
+    fn send_at_once(&self, _from: usize, _to: usize, _key: MessageKey, _bytes: &[u8]) -> bool {
+        false
+    }
 
     /// A thread of this rank is about to park, until `until` is true. An engine that takes messages
     /// in by itself may do so here for some microseconds, and ask `until` after each, because a

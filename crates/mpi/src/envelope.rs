@@ -32,6 +32,19 @@ pub struct Envelope {
     pub matched: Option<OnMatch>,
 }
 
+/// What a message has beside its data, as in an [`Envelope`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MessageKey {
+    /// See [`Envelope::context`].
+    pub context: u64,
+    /// See [`Envelope::mark`].
+    pub mark: u32,
+    /// See [`Envelope::source`].
+    pub source: u32,
+    /// See [`Envelope::tag`].
+    pub tag: u32,
+}
+
 /// What happens when a receive has taken a message, or its receiver has ended without one.
 pub struct OnMatch(Box<dyn FnOnce(Result<(), EndedRank>) + Send>);
 

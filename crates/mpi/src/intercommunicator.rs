@@ -7,6 +7,7 @@
 
 use crate::collective::{CollectiveKind, CollectiveRound};
 use crate::communicator::Communicator;
+use crate::disconnect::GroupConnection;
 use crate::engine::SendMode;
 use crate::envelope::Status;
 use crate::error::{CallSite, Error, ErrorClass};
@@ -16,6 +17,7 @@ use crate::request::Request;
 use crate::tag::{Source, Tag, Tags};
 use bytemuck::Pod;
 use std::fmt;
+use std::sync::Arc;
 
 /// Two groups of ranks, as a rank of one of them sees it. A rank in a call, such as the receiver of
 /// a message, is one of the other group.
@@ -62,6 +64,8 @@ pub struct InterCommunicator {
     pub(crate) local: Communicator,
     /// Whether this group is the first of the two.
     is_first: bool,
+    /// What joins groups that did not start together.
+    pub(crate) connection: Option<Arc<GroupConnection>>,
 }
 
 impl Communicator {
@@ -121,7 +125,7 @@ impl Communicator {
             let own = self.group().clone();
             let local = Communicator::new(self.engine().clone(), local, own, self.rank());
             let across = local.to_group(across, Group::of(theirs));
-            Ok(InterCommunicator { across, local, is_first })
+            Ok(InterCommunicator { across, local, is_first, connection: None })
         }
     }
 
@@ -148,8 +152,14 @@ impl Communicator {
 }
 
 impl InterCommunicator {
-    pub(crate) fn of(across: Communicator, local: Communicator, is_first: bool) -> InterCommunicator {
-        InterCommunicator { across, local, is_first }
+    /// That of groups which did not start together.
+    pub(crate) fn of(
+        across: Communicator,
+        local: Communicator,
+        is_first: bool,
+        connection: GroupConnection,
+    ) -> InterCommunicator {
+        InterCommunicator { across, local, is_first, connection: Some(Arc::new(connection)) }
     }
 
     /// The number of this rank in its own group.

@@ -14,7 +14,7 @@
 
 use crate::completion::{Completion, EndedRank};
 use crate::engine::{Engine, SendMode, Sending};
-use crate::envelope::{Envelope, MessageContent, OnMatch};
+use crate::envelope::{Envelope, MessageContent, MessageKey, OnMatch};
 use crate::mailbox::Mailbox;
 use selvedge_core::internal::CallUnderWay;
 use std::collections::HashMap;
@@ -335,6 +335,16 @@ impl<L: JobLink> Engine for JobRank<L> {
         Sending::Underway(completion)
     }
 
+    fn send_at_once(&self, from: usize, to: usize, key: MessageKey, bytes: &[u8]) -> bool {
+        // A rank that has ended is an error, which `send` tells.
+        if to == from || self.has_ended.load(Ordering::Acquire) {
+            return false;
+        }
+        let MessageKey { context, mark, source, tag } = key;
+        let header = JobHeader { kind: JobMessageKind::Message, context, mark, source, tag, answer: 0 };
+        self.link.try_post(to, &header, bytes)
+    }
+
     fn look_out(&self, _: usize, until: &mut dyn FnMut() -> bool) {
         let waiting = self.mailbox.load().1;
         let arrivals = self.arrivals.load(Ordering::Relaxed);
@@ -345,7 +355,7 @@ impl<L: JobLink> Engine for JobRank<L> {
         let mut has_come = false;
         self.link.look_out(waiting > 0, &mut || {
             // The message of another thread may be for one that this CPU is to execute.
-            has_come = until() || self.mailbox.load().1 < waiting;
+            has_come = until() || waiting > 0 && self.mailbox.load().1 < waiting;
             has_come
         });
         if !has_come {

@@ -13,10 +13,12 @@
 //! When a rank ends in its world, the mailbox there tells the engine of both groups
 //! (`Mailbox::when_closed`). So the other group hears of it as the rank's own world does. A process
 //! that is killed tells nothing: in a job over shared memory each process watches the others.
+//! `disconnect.rs` separates the groups before that.
 
 use crate::collective::CollectiveRound;
 use crate::communicator::{Communicator, hand_revocations_on};
 use crate::completion::{EndedRank, HearsEnd};
+use crate::disconnect::{GroupConnection, JoinedSeat};
 use crate::engine::Engine;
 use crate::error::{CallSite, Error, ErrorClass};
 use crate::group::Group;
@@ -28,13 +30,16 @@ use crate::processes::{JobSegment, ProcessRank};
 use crate::tag::Tag;
 use crate::threads::RankThreads;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Two groups of ranks that send to one another, and their engine.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct JoinedGroups {
     engine: Arc<dyn Engine>,
+    /// The same engine.
+    hears: Arc<dyn HearsEnd>,
     /// The number of ranks of the first group.
     first: usize,
 }
@@ -51,8 +56,8 @@ const LOCAL: u64 = 1;
 const WORLD: u64 = 2;
 
 impl JoinedGroups {
-    pub(crate) fn new(engine: Arc<dyn Engine>, first: usize) -> JoinedGroups {
-        JoinedGroups { engine, first }
+    pub(crate) fn new<E: Engine + HearsEnd>(engine: Arc<E>, first: usize) -> JoinedGroups {
+        JoinedGroups { engine: engine.clone(), hears: engine, first }
     }
 
     /// Makes a rank of this process ready, by its number in the engine: before it is used.
@@ -71,23 +76,29 @@ impl JoinedGroups {
     }
 
     /// The numbers in the engine of a group's ranks.
-    fn group(&self, is_first: bool) -> Group {
+    fn numbers(&self, is_first: bool) -> Range<u32> {
         let (first, all) = (self.first as u32, self.engine.size() as u32);
-        let ranks = if is_first { 0..first } else { first..all };
-        Group::of(ranks.collect::<Vec<_>>())
+        if is_first { 0..first } else { first..all }
     }
 
-    /// The intercommunicator of a rank, by its number in its group.
-    pub(crate) fn side(&self, is_first: bool, rank: usize) -> InterCommunicator {
+    fn group(&self, is_first: bool) -> Group {
+        Group::of(self.numbers(is_first).collect::<Vec<_>>())
+    }
+
+    /// The intercommunicator of a rank, by its number in its group. A rank has a seat if its
+    /// world is of another engine.
+    fn side(&self, is_first: bool, rank: usize, seat: Option<JoinedSeat>) -> InterCommunicator {
         let local = self.communicator(is_first, LOCAL, rank);
         let across = local.to_group(ACROSS, self.group(!is_first));
-        InterCommunicator::of(across, local, is_first)
+        let (own, others) = (self.number(is_first, rank) as u32, self.numbers(!is_first));
+        let connection = GroupConnection::new(self.hears.clone(), own, others, seat);
+        InterCommunicator::of(across, local, is_first, connection)
     }
 
     /// The world of a rank of the second group, which was spawned.
     pub(crate) fn spawned_world(&self, rank: usize) -> Communicator {
         let world = self.communicator(false, WORLD, rank);
-        world.kept_values().keep(ParentSide(self.side(false, rank)));
+        world.kept_values().keep(ParentSide(self.side(false, rank, None)));
         world
     }
 
@@ -98,7 +109,7 @@ impl JoinedGroups {
 }
 
 /// Two groups of ranks of this process.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct JoinedWorlds {
     threads: Arc<RankThreads>,
     groups: JoinedGroups,
@@ -150,11 +161,20 @@ impl HearsEnd for RankThreads {
     fn rank_ended(&self, ended: EndedRank) {
         self.end(ended);
     }
+
+    fn other_ended_for(&self, own: u32, other: EndedRank) {
+        self.mailbox(own as usize).ended(other);
+    }
 }
 
 impl<L: JobLink> HearsEnd for JobRank<L> {
     fn rank_ended(&self, ended: EndedRank) {
         self.end(ended);
+    }
+
+    fn other_ended_for(&self, own: u32, other: EndedRank) {
+        debug_assert_eq!(own as usize, self.rank(), "the other ranks run elsewhere");
+        self.ended(other);
     }
 }
 
@@ -244,7 +264,8 @@ pub(crate) async fn sides(
             let joined = made().as_ref().and_then(|made| made.get(&number).cloned());
             let joined = joined.ok_or_else(|| join(format!("rank {root} has ended")))?;
             round.allgather(Value(())).await?;
-            joined.groups.side(is_first, communicator.rank())
+            let seat = JoinedSeat { home: communicator.mailbox().clone(), process: None };
+            joined.groups.side(is_first, communicator.rank(), Some(seat))
         }
         None => in_segment(&mut round, call, communicator, is_first, path, first as usize).await?,
     };
@@ -280,8 +301,9 @@ async fn in_segment(
     groups.begin(begin + me);
     let hears: Arc<dyn HearsEnd> = joined.job.clone();
     communicator.mailbox().when_closed(Arc::downgrade(&hears), (begin + me) as u32);
-    let side = groups.side(is_first, me);
     let joined = Arc::new(joined);
+    let seat = JoinedSeat { home: communicator.mailbox().clone(), process: Some(joined.clone()) };
+    let side = groups.side(is_first, me, Some(seat));
     let waited = joined.clone();
     communicator
         .mailbox()

@@ -93,6 +93,7 @@ mod communicator;
 pub mod completion;
 #[cfg(all(test, not(loom)))]
 mod cut_short;
+mod disconnect;
 pub mod engine;
 pub mod envelope;
 mod error;

@@ -36,6 +36,12 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Message for T {}
 pub(crate) trait SentPayload: Sized + Send {
     /// The body, moved or as bytes.
     fn pack(self, moved: bool) -> Result<MessageContent, String>;
+
+    /// The bytes of the body, if they lie there as they are.
+    #[inline]
+    fn bytes(&self) -> Option<&[u8]> {
+        None
+    }
 }
 
 /// What can be made of the body of a message.
@@ -136,6 +142,11 @@ impl<T: Pod + Send + Sync> SentPayload for ElementSlice<'_, T> {
             true => MessageContent::Moved(Moved::new(Elements(elements.to_vec()), size_of_val(elements))),
             false => bytes_with_room(bytemuck::cast_slice(elements)),
         })
+    }
+
+    #[inline]
+    fn bytes(&self) -> Option<&[u8]> {
+        Some(bytemuck::cast_slice(self.0))
     }
 }
 

@@ -3,6 +3,20 @@
 //! A thread of each rank serves its memory (`window/server.rs`). The operations are messages to it,
 //! in a communicator of the window's own, so a window works on every engine. Messages between two
 //! ranks do not overtake, so an answer says that all earlier operations of its rank are done.
+//!
+//! # Why a window is no `MPI_Win` over the MPI library
+//! - The library need not make progress for a rank that is in none of its calls. While the target
+//!   slept for 3 s outside of MPI, a put and `MPI_Win_flush` took 3.0 s with MPICH 4.0 and with the
+//!   component `pt2pt` of Open MPI 4.1, and 7 us with its component `sm`. Open MPI 4.1 as Debian
+//!   installs it chose the component `rdma`, and the target died of a segmentation fault. Here a
+//!   worker of the target serves the memory, and the bell wakes it.
+//! - `MPI_Win_flush` waits inside the library, and has no form that does not. An OS thread that
+//!   waits there holds the driver (`libmpi/shared_driver.rs`), so no message of this rank would
+//!   move, and the target may be a rank that waits for one. `MPI_Compare_and_swap` has no request,
+//!   so it needs that call.
+//! - `MPI_Accumulate` takes MPI's own operations on MPI's own numbers. A window takes any function
+//!   of any plain data.
+//! - MPI has no release of a lock of a rank that has died.
 
 mod server;
 

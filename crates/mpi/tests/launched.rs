@@ -202,6 +202,10 @@ async fn spawns_programs(world: Communicator) -> Result<(), Error> {
             let error = spawned.recv::<u8>(1, ()).await.unwrap_err();
             assert_eq!(error.class(), ErrorClass::Ended, "{error}");
             assert!(error.to_string().contains("rank 1 has failed"), "{error}");
+        } else {
+            spawned.disconnect().await?;
+            let error = all.recv::<u8>(2, ()).await.unwrap_err();
+            assert_eq!(error.class(), ErrorClass::Ended, "{error}");
         }
     }
     let error = world.spawn_program(0, 1, |_| Command::new("/no/such/program")).await.unwrap_err();
@@ -225,7 +229,11 @@ async fn is_spawned(world: Communicator) -> Result<(), Error> {
     let all = parent.merge(true).await?;
     assert_eq!(all.rank(), 2 + world.rank());
     assert_eq!(all.allreduce(1 << all.rank(), op::sum).await?, 31);
-    if !all.bcast(0, || false).await? && world.rank() == 1 {
+    if all.bcast(0, || false).await? {
+        parent.disconnect().await?;
+        // The parents have left, and the world is as it was.
+        assert_eq!(world.allreduce(1 << world.rank(), op::sum).await?, 7);
+    } else if world.rank() == 1 {
         // No destructor runs.
         std::process::exit(3);
     }
@@ -247,7 +255,15 @@ async fn serves_other_worlds(world: Communicator) -> Result<(), Error> {
         }
         let again = clients.recv::<u8>(1, 5).await;
         match breaks_off {
-            false => assert_eq!(again?.0, 5),
+            false => {
+                assert_eq!(again?.0, 5);
+                let clone = clients.clone();
+                clients.disconnect().await?;
+                // Rank 1 of the clients is about to fail, and that is not told here.
+                let error = clone.recv::<u8>(1, ()).await.unwrap_err();
+                assert_eq!(error.class(), ErrorClass::Ended, "{error}");
+                assert!(!error.to_string().contains("has failed"), "{error}");
+            }
             true => {
                 let error = again.unwrap_err();
                 assert_eq!(error.class(), ErrorClass::Ended, "{error}");
@@ -287,7 +303,13 @@ async fn asks_another_world(world: Communicator) -> Result<(), Error> {
             servers.send(other, 5, 5_u8).await?;
         }
     }
+    servers.disconnect().await?;
+    // The world of the clients is as it was.
+    assert_eq!(world.allreduce(1, op::sum).await?, 2);
     println!("rank {} has asked", world.rank());
+    if world.rank() == 1 {
+        std::process::exit(3);
+    }
     Ok(())
 }
 

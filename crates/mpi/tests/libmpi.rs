@@ -260,6 +260,21 @@ fn messages() {
         assert_eq!(memory.len(), long(n as i32));
     }
 
+    // One that has a type of its own in the library, with a rest after its blocks.
+    if rank < 2 {
+        let count = (1 << 28) / 8 + 3;
+        if rank == 0 {
+            let mut numbers = vec![7_u64; count];
+            numbers[count - 1] = 9;
+            assert_eq!(done(world.send(1, 20, numbers.into())).len(), count);
+        } else {
+            let message = inbox.next();
+            assert_eq!((message.source, message.tag, message.memory.bytes()), (0, 20, 8 * count));
+            let bytes = message.memory.into_vec::<u8>().unwrap();
+            assert_eq!([bytes[0], bytes[8 * count - 16], bytes[8 * count - 8]], [7, 7, 9]);
+        }
+    }
+
     // An empty message, numbers of another kind, the rank itself, the greatest tag.
     done(world.send(rank, world.tag_max(), MpiMemory::zeroed(Scalar::F64, 0)));
     let message = inbox.next();

@@ -36,10 +36,13 @@ impl InterCommunicator {
     #[track_caller]
     pub fn barrier(&self) -> impl Future<Output = Result<(), Error>> + Send {
         let call = self.local.call("barrier");
-        async move {
-            let come = self.here(call, CollectiveKind::Barrier)?.gather_values(0, ()).await?;
-            self.between_leaders(call, CollectiveKind::Barrier, come.map(|_| ())).await
-        }
+        self.all_come(call, CollectiveKind::Barrier)
+    }
+
+    /// Waits until every rank of both groups has come to the same call.
+    pub(crate) async fn all_come(&self, call: CallSite, kind: CollectiveKind) -> Result<(), Error> {
+        let come = self.here(call, kind)?.gather_values(0, ()).await?;
+        self.between_leaders(call, kind, come.map(|_| ())).await
     }
 
     /// Gives every rank of the other group the root's value. The closure is called at the root

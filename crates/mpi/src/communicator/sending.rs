@@ -3,7 +3,7 @@
 use super::{Communicator, Underway};
 use crate::completion::EndedRank;
 use crate::engine::{SendMode, Sending};
-use crate::envelope::{Envelope, MessageContent};
+use crate::envelope::{Envelope, MessageContent, MessageKey};
 use crate::error::{CallSite, Error, ErrorClass};
 use crate::lane::MessageLane;
 use crate::payload::{SentPayload, pack};
@@ -35,8 +35,27 @@ impl Communicator {
         mode: SendMode,
     ) -> Result<Underway, Error> {
         self.check_peer(to, call)?;
-        let body = pack(call, payload, self.moves_values(to))?;
+        let moves = self.moves_values(to);
+        if !moves
+            && mode == SendMode::Standard
+            && let Some(bytes) = payload.bytes()
+            && self.send_at_once(to, tag, bytes)
+        {
+            return Ok(None);
+        }
+        let body = pack(call, payload, moves)?;
         self.start_send(call, self.own(), to, tag, body, mode)
+    }
+
+    /// Sends bytes to a rank of another process, if that is possible at once. `false` if nothing
+    /// was sent, also because of an error, which [`start_send`](Self::start_send) then finds.
+    fn send_at_once(&self, to: usize, tag: Tag, bytes: &[u8]) -> bool {
+        if tag > Tag::MAX || self.knows_of_revocation() {
+            return false;
+        }
+        let MessageLane { context, mark, .. } = self.own();
+        let key = MessageKey { context, mark, source: self.rank() as u32, tag: tag.0 };
+        self.shared.engine.send_at_once(self.own_world_rank(), self.world_rank(to), key, bytes)
     }
 
     /// Starts a send. The completion, if there is one, ends it.
@@ -100,5 +119,64 @@ impl Communicator {
             Some(Err(ended)) => Err(self.ended(call, ended, "no receive has taken the message")),
             _ => Ok(()),
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::job::{JobHeader, JobLink, JobRank, PostEnd};
+    use std::sync::{Arc, Mutex};
+
+    /// A link that takes the first message at once, and no other.
+    #[derive(Default)]
+    struct NotingLink {
+        /// Where the bytes lay of messages that were to go at once.
+        places: Mutex<Vec<usize>>,
+        posted: Mutex<Vec<Vec<u8>>>,
+    }
+
+    impl JobLink for NotingLink {
+        const NAME: &'static str = "noting";
+
+        fn try_post(&self, _: usize, _: &JobHeader, bytes: &[u8]) -> bool {
+            let mut places = self.places.lock().unwrap();
+            places.push(bytes.as_ptr().addr());
+            places.len() == 1
+        }
+
+        fn post(&self, _: usize, _: JobHeader, bytes: Vec<u8>, end: PostEnd) {
+            self.posted.lock().unwrap().push(bytes);
+            end.sent();
+        }
+
+        fn look_out(&self, _: bool, until: &mut dyn FnMut() -> bool) {
+            until();
+        }
+    }
+
+    #[test]
+    fn a_slice_goes_from_where_it_lies_if_it_goes_at_once() {
+        let link = Arc::new(NotingLink::default());
+        let job = Arc::new(JobRank::new(0, 2, link.clone()));
+        let world = Communicator::world(job.clone(), 0);
+        static ELEMENTS: [u8; 2] = [5, 6];
+        selvedge_core::round_robin(async move {
+            world.send_slice(1, (), &ELEMENTS).await.unwrap();
+            world.send_slice(1, (), &ELEMENTS).await.unwrap();
+            let error = world.send_slice(2, (), &ELEMENTS).await.unwrap_err();
+            assert_eq!(error.class(), ErrorClass::Rank, "{error}");
+            let error = world.send_slice(1, Tag(Tag::MAX.0 + 1), &ELEMENTS).await.unwrap_err();
+            assert_eq!(error.class(), ErrorClass::Tag, "{error}");
+            job.ended(EndedRank { rank: 1, failed: false });
+            let error = world.send_slice(1, (), &ELEMENTS).await.unwrap_err();
+            assert_eq!(error.class(), ErrorClass::Ended, "{error}");
+        })
+        .unwrap();
+        let here = ELEMENTS.as_ptr().addr();
+        let places = link.places.lock().unwrap();
+        // The second one was offered twice: as a slice, and in memory of its own.
+        assert_eq!(places.iter().map(|&place| place == here).collect::<Vec<_>>(), [true, true, false]);
+        assert_eq!(*link.posted.lock().unwrap(), [vec![5, 6]]);
     }
 }

@@ -24,6 +24,8 @@ macro_rules! ask {
     }};
 }
 
+mod large;
+
 /// A communicator.
 #[derive(Debug)]
 pub(super) struct CommHandle<H>(H);
@@ -234,18 +236,19 @@ impl<H: MpiHandle> Mpi<H> {
         synchronous: bool,
     ) -> Result<RequestHandle<H>, MpiError> {
         let name = if synchronous { self.functions.issend.name } else { self.functions.isend.name };
-        let (start, count) = (memory.start().cast_const().cast(), int(name, memory.len())?);
-        let kind = self.moved(memory.scalar());
-        let sent = self.begin(|request| {
-            // SAFETY: MPI is started, the handles are of the library, and `count` numbers lie at
-            // `start`. The caller's contract is about the time after the call.
-            unsafe {
-                if synchronous {
-                    ask!(self.issend(start, count, kind, dest, tag, comm.0, request))
-                } else {
-                    ask!(self.isend(start, count, kind, dest, tag, comm.0, request))
+        let start = memory.start().cast_const().cast();
+        let sent = self.counted(name, memory, |count, kind| {
+            self.begin(|request| {
+                // SAFETY: MPI is started, the handles are of the library, and `count` numbers lie
+                // at `start`. The caller's contract is about the time after the call.
+                unsafe {
+                    if synchronous {
+                        ask!(self.issend(start, count, kind, dest, tag, comm.0, request))
+                    } else {
+                        ask!(self.isend(start, count, kind, dest, tag, comm.0, request))
+                    }
                 }
-            }
+            })
         });
         sent.map_err(|error| error.about(format_args!("to rank {dest} with tag {tag}")))
     }
@@ -336,12 +339,12 @@ impl<H: MpiHandle> Mpi<H> {
         message: MessageHandle<H>,
         memory: &mut MpiMemory,
     ) -> Result<RequestHandle<H>, MpiError> {
-        let count = int(self.functions.imrecv.name, memory.len())?;
-        let (start, kind) = (memory.start().cast(), self.moved(memory.scalar()));
-        let mut message = message.0;
-        // SAFETY: MPI is started, the message was found and not received, and there is room for
-        // `count` numbers at `start`. The caller's contract is about the time after the call.
-        self.begin(|request| unsafe { ask!(self.imrecv(start, count, kind, &mut message, request)) })
+        let (start, mut message) = (memory.start().cast(), message.0);
+        self.counted(self.functions.imrecv.name, memory, |count, kind| {
+            // SAFETY: MPI is started, the message was found and not received, and there is room for
+            // `count` numbers at `start`. The caller's contract is about the time after the call.
+            self.begin(|request| unsafe { ask!(self.imrecv(start, count, kind, &mut message, request)) })
+        })
     }
 
     /// Begins to wait until all ranks have made the call.

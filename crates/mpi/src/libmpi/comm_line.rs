@@ -1,11 +1,11 @@
-//! [`CommLine`]: a communicator as the driver has it, with what its messages go to.
-//!
-//! `driver.rs` has one for each communicator of the process.
+//! [`CommLine`]: a communicator as the driver has it, with what its messages go to; and
+//! [`CommLines`], those of the process.
 
 use super::calls::CommHandle;
 use super::error::MpiError;
 use super::frames::FrameStore;
 use super::in_order::SourceOrder;
+use super::orders::{CommId, WORLD};
 use super::received::{CommListener, Received};
 use crate::processes::Doorbells;
 use selvedge_core::internal::quietly;
@@ -20,6 +20,70 @@ pub(super) struct CommLine<H> {
     pub(super) doorbells: Option<Arc<Doorbells>>,
     /// What its messages go in, if only this crate sends on it.
     pub(super) frames: Option<FrameStore<H>>,
+}
+
+/// The communicators of the process. Each look of the driver goes through all of them, so they lie
+/// side by side.
+#[derive(Debug)]
+pub(super) struct CommLines<H> {
+    /// In the order of their numbers.
+    lines: Vec<(CommId, CommLine<H>)>,
+    next: CommId,
+}
+
+impl<H> CommLines<H> {
+    /// The communicator of all ranks, which is [`WORLD`].
+    pub(super) fn new(world: CommLine<H>) -> CommLines<H> {
+        CommLines { lines: vec![(WORLD, world)], next: WORLD + 1 }
+    }
+
+    /// Adds a communicator. Gives its number.
+    pub(super) fn add(&mut self, line: CommLine<H>) -> CommId {
+        let id = self.next;
+        self.next += 1;
+        self.lines.push((id, line));
+        id
+    }
+
+    pub(super) fn remove(&mut self, id: CommId) -> Option<CommLine<H>> {
+        self.place(id).map(|place| self.lines.remove(place).1)
+    }
+
+    pub(super) fn get(&self, id: CommId) -> Option<&CommLine<H>> {
+        self.place(id).map(|place| &self.lines[place].1)
+    }
+
+    pub(super) fn get_mut(&mut self, id: CommId) -> Option<&mut CommLine<H>> {
+        self.place(id).map(|place| &mut self.lines[place].1)
+    }
+
+    /// The number of communicators.
+    pub(super) fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// The communicator at a place below [`len`](Self::len), with its number.
+    pub(super) fn at(&mut self, place: usize) -> (CommId, &mut CommLine<H>) {
+        let (id, line) = &mut self.lines[place];
+        (*id, line)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &CommLine<H>> {
+        self.lines.iter().map(|(_, line)| line)
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut CommLine<H>> {
+        self.lines.iter_mut().map(|(_, line)| line)
+    }
+
+    /// All communicators, which are taken out.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = CommLine<H>> {
+        self.lines.drain(..).map(|(_, line)| line)
+    }
+
+    fn place(&self, id: CommId) -> Option<usize> {
+        self.lines.binary_search_by_key(&id, |(id, _)| *id).ok()
+    }
 }
 
 impl<H> CommLine<H> {

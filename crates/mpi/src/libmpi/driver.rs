@@ -18,7 +18,7 @@ mod receiving;
 
 use super::calls::{CommHandle, MessageHead, Mpi, NewComm, RequestHandle, TESTED_MAX};
 use super::collective::{CallPlan, Collected};
-use super::comm_line::CommLine;
+use super::comm_line::{CommLine, CommLines};
 use super::error::{MpiError, MpiErrorClass};
 use super::family::MpiHandle;
 use super::frames::{ANNOUNCED, BODY, FRAME, FrameStore};
@@ -27,7 +27,6 @@ use super::ongoing::CallEnd;
 use super::orders::{CommId, LoopOrder, LoopOrders, NewPlace, WORLD};
 use super::received::Received;
 use crate::processes::Doorbells;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -77,8 +76,7 @@ pub(super) struct DriverStanding {
 #[derive(Debug)]
 pub(super) struct MpiDriver<H: MpiHandle> {
     mpi: Mpi<H>,
-    lines: BTreeMap<CommId, CommLine<H>>,
-    next_comm: CommId,
+    lines: CommLines<H>,
     /// The requests that are not done, and in the same places the calls to which they belong.
     requests: Vec<RequestHandle<H>>,
     calls: Vec<ManuallyDrop<Undone<H>>>,
@@ -137,8 +135,7 @@ impl<H: MpiHandle> MpiDriver<H> {
         let world = CommLine::new(mpi.world());
         MpiDriver {
             mpi,
-            lines: BTreeMap::from([(WORLD, world)]),
-            next_comm: WORLD + 1,
+            lines: CommLines::new(world),
             requests: Vec::new(),
             calls: Vec::new(),
             tested: 0,
@@ -154,7 +151,7 @@ impl<H: MpiHandle> MpiDriver<H> {
     fn carry_out(&mut self, order: LoopOrder) {
         match order {
             LoopOrder::Send { comm, dest, tag, synchronous, memory, end } => {
-                let Some(line) = self.lines.get(&comm) else { return };
+                let Some(line) = self.lines.get(comm) else { return };
                 // SAFETY: the memory goes into the call, by the invariant at the head of the file.
                 let sent = unsafe { self.mpi.send(&line.comm, &memory, dest, tag, synchronous) };
                 line.ring(dest);
@@ -165,20 +162,20 @@ impl<H: MpiHandle> MpiDriver<H> {
             }
             LoopOrder::SendBody { comm, dest, memory, end } => self.send_body(comm, dest, memory, end),
             LoopOrder::Listen { comm, listener, is_framed } => {
-                let Some(line) = self.lines.get_mut(&comm) else { return };
+                let Some(line) = self.lines.get_mut(comm) else { return };
                 line.listener = Some(listener);
                 line.frames = is_framed.then(FrameStore::new);
                 self.has_begun = true;
             }
             LoopOrder::Look => self.has_begun = true,
             LoopOrder::Doorbells { comm, doorbells } => {
-                let Some(line) = self.lines.get_mut(&comm) else { return };
+                let Some(line) = self.lines.get_mut(comm) else { return };
                 line.doorbells = Some(doorbells.clone());
                 self.doorbells = Some(doorbells);
                 self.has_begun = true;
             }
             LoopOrder::Collective { comm, mut plan, end } => {
-                let Some(line) = self.lines.get(&comm) else { return };
+                let Some(line) = self.lines.get(comm) else { return };
                 // SAFETY: the plan goes into the call, by the invariant at the head of the file. It
                 // lies in a box, so it stays where it is.
                 match unsafe { self.mpi.collective(&line.comm, &mut plan) } {
@@ -187,7 +184,7 @@ impl<H: MpiHandle> MpiDriver<H> {
                 }
             }
             LoopOrder::Dup { comm, end } => {
-                let Some(line) = self.lines.get(&comm) else { return };
+                let Some(line) = self.lines.get(comm) else { return };
                 let mut place = Box::new(self.mpi.new_comm());
                 // SAFETY: the box goes into the call, and what is in it stays where it is.
                 match unsafe { self.mpi.dup(&line.comm, &mut place) } {
@@ -196,7 +193,7 @@ impl<H: MpiHandle> MpiDriver<H> {
                 }
             }
             LoopOrder::Split { comm, color, key, end } => {
-                let Some(line) = self.lines.get(&comm) else { return };
+                let Some(line) = self.lines.get(comm) else { return };
                 match self.mpi.barrier(&line.comm) {
                     Ok(request) => self.begin(request, Undone::Split { comm, color, key, end }),
                     Err(error) => end.come(Err(error)),
@@ -207,7 +204,7 @@ impl<H: MpiHandle> MpiDriver<H> {
             LoopOrder::Abort { code, end } => end.come(Err(self.mpi.abort(code))),
             LoopOrder::Finish => {
                 // Messages that arrive from now on are not received.
-                self.lines.values_mut().for_each(|line| line.listener = None);
+                self.lines.iter_mut().for_each(|line| line.listener = None);
                 self.is_finishing = true;
                 self.has_begun = true;
             }
@@ -219,7 +216,7 @@ impl<H: MpiHandle> MpiDriver<H> {
         let announcement = MpiMemory::from(vec![ANNOUNCED]);
         let none = CallEnd::of_none("MPI_Isend");
         for (tag, memory, end) in [(FRAME, announcement, none), (BODY, memory, end)] {
-            let Some(line) = self.lines.get(&comm) else { return };
+            let Some(line) = self.lines.get(comm) else { return };
             // SAFETY: the memory goes into the call, by the invariant at the head of the file.
             let sent = unsafe { self.mpi.send(&line.comm, &memory, dest, tag, false) };
             line.ring(dest);
@@ -284,7 +281,7 @@ impl<H: MpiHandle> MpiDriver<H> {
             Undone::Send(memory, end) => end.come(result.map(|()| memory)),
             Undone::Collective(plan, end) => end.come(result.map(|()| plan.collected())),
             Undone::Receive { comm, head, ticket, memory } => {
-                let Some(line) = self.lines.get_mut(&comm) else { return };
+                let Some(line) = self.lines.get_mut(comm) else { return };
                 if head.bytes >= LONG_MESSAGE {
                     line.ring(head.source);
                 }
@@ -298,7 +295,7 @@ impl<H: MpiHandle> MpiDriver<H> {
                 end.come(made.and_then(|made| self.add(made.ok_or_else(none)?)));
             }
             Undone::Split { comm, color, key, end } => {
-                let Some(line) = self.lines.get(&comm) else { return };
+                let Some(line) = self.lines.get(comm) else { return };
                 let made = result.and_then(|()| self.mpi.split(&line.comm, color, key));
                 end.come(made.and_then(|made| made.map(|comm| self.add(comm)).transpose()));
             }
@@ -316,7 +313,7 @@ impl<H: MpiHandle> MpiDriver<H> {
             }
             Undone::Receive { comm, head, ticket, memory } => {
                 std::mem::forget(memory);
-                let Some(line) = self.lines.get_mut(&comm) else { return };
+                let Some(line) = self.lines.get_mut(comm) else { return };
                 line.end(head.source, ticket, Err(error));
             }
             Undone::Collective(plan, end) => {
@@ -333,15 +330,13 @@ impl<H: MpiHandle> MpiDriver<H> {
 
     fn add(&mut self, comm: CommHandle<H>) -> Result<NewPlace, MpiError> {
         let (rank, size) = self.mpi.place(&comm)?;
-        let id = self.next_comm;
-        self.next_comm += 1;
-        self.lines.insert(id, CommLine::new(comm));
+        let id = self.lines.add(CommLine::new(comm));
         Ok(NewPlace { id, rank, size })
     }
 
     /// Gives a communicator up. The world stays with the library.
     fn free(&mut self, comm: CommId) {
-        let Some(line) = self.lines.remove(&comm) else { return };
+        let Some(line) = self.lines.remove(comm) else { return };
         if let Some(frames) = line.frames {
             frames.withdraw(&self.mpi);
         }
@@ -372,7 +367,7 @@ impl<H: MpiHandle> Drive for MpiDriver<H> {
         if !self.requests.is_empty() || self.is_finishing {
             return false;
         }
-        let Some(line) = self.lines.get(&comm) else { return false };
+        let Some(line) = self.lines.get(comm) else { return false };
         let mut bytes = std::mem::take(&mut self.spare);
         bytes.clear();
         parts.iter().for_each(|part| bytes.extend_from_slice(part));
@@ -404,16 +399,16 @@ impl<H: MpiHandle> Drive for MpiDriver<H> {
         let is_rung = |line: &CommLine<H>| !line.wants_messages() || line.doorbells.is_some();
         let has_requests = self.has_requests();
         DriverStanding {
-            is_outstanding: has_requests || self.lines.values().any(CommLine::wants_messages),
+            is_outstanding: has_requests || self.lines.iter().any(CommLine::wants_messages),
             is_rung_for_all: !has_requests
                 && self.doorbells.as_ref().is_some_and(|doorbells| doorbells.are_complete())
-                && self.lines.values().all(is_rung),
+                && self.lines.iter().all(is_rung),
             is_finished: self.is_finishing && !has_requests,
         }
     }
 
-    fn finish(self: Box<Self>) -> Result<(), MpiError> {
-        for frames in self.lines.into_values().filter_map(|line| line.frames) {
+    fn finish(mut self: Box<Self>) -> Result<(), MpiError> {
+        for frames in self.lines.drain().filter_map(|line| line.frames) {
             frames.withdraw(&self.mpi);
         }
         self.mpi.finalize()

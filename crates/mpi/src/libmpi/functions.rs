@@ -64,7 +64,7 @@ fn address(library: &Library, symbol: &'static str) -> Option<*mut c_void> {
 type ReadPlace = *const c_void;
 /// Room for numbers or messages that MPI writes.
 type WritePlace = *mut c_void;
-/// Counts or places of blocks, one for each rank.
+/// Counts or places of blocks, one for each rank; or lengths, one for each block of a type.
 type PerRank = *const c_int;
 /// Room for a status, or for several.
 type StatusPlace = *mut u8;
@@ -79,6 +79,10 @@ functions! {
     error_class: MPI_Error_class(c_int, *mut c_int);
     error_string: MPI_Error_string(c_int, *mut c_char, *mut c_int);
     type_size: MPI_Type_size(H, *mut c_int);
+    type_contiguous: MPI_Type_contiguous(c_int, H, *mut H);
+    type_create_struct: MPI_Type_create_struct(c_int, PerRank, *const isize, *const H, *mut H);
+    type_commit: MPI_Type_commit(*mut H);
+    type_free: MPI_Type_free(*mut H);
     comm_size: MPI_Comm_size(H, *mut c_int);
     comm_rank: MPI_Comm_rank(H, *mut c_int);
     comm_idup: MPI_Comm_idup(H, *mut H, *mut H);

@@ -3,7 +3,7 @@
 
 use super::Mailbox;
 use crate::completion::{BeforeEnd, EndedRank, HearsEnd};
-use std::sync::{PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 
 impl Mailbox {
     /// When the rank has ended, the engine is told so of the number that the rank has there.
@@ -19,6 +19,12 @@ impl Mailbox {
         if let (Some(ended), Some(engine)) = (closed, engine.upgrade()) {
             engine.rank_ended(EndedRank { rank, ..ended });
         }
+    }
+
+    /// The rank has left this engine, which hears of its end no more.
+    pub(crate) fn leave_seat(&self, engine: &Arc<dyn HearsEnd>) {
+        let is_other = |seat: &Weak<dyn HearsEnd>| !std::ptr::addr_eq(seat.as_ptr(), Arc::as_ptr(engine));
+        self.lock().seats.retain(|(seat, _)| is_other(seat));
     }
 
     /// The run of this rank is to wait for this too.

@@ -186,6 +186,69 @@ fn a_spawned_rank_that_fails_fails_the_run() {
     });
 }
 
+/// After a disconnect the failure of a client is nothing to the servers, which wait for any client.
+#[test]
+fn worlds_that_have_left_each_other_hear_nothing() {
+    selvedge_sim::simulate(0..200, || async {
+        let port = Arc::new(Port::open());
+        let name = port.name().to_string();
+        let server = run(2, move |world| {
+            let port = port.clone();
+            async move {
+                let first = world.accept(0, Some(&port)).await?;
+                let all = first.merge(false).await?;
+                let waits = all.irecv::<u8>(ANY, 1);
+                let (sum, _) = first.recv::<usize>(world.rank(), ()).await?;
+                first.disconnect().await?;
+                // The other rank of its own group is in it too, and has left it.
+                let error = all.recv::<u8>(2, ()).await.unwrap_err();
+                assert_eq!(error.class(), ErrorClass::Ended, "{error}");
+                assert!(!error.to_string().contains("has failed"), "{error}");
+                let error = waits.await.unwrap_err();
+                assert!(!error.to_string().contains("has failed"), "{error}");
+                world.allreduce(sum, op::sum).await
+            }
+        });
+        let client = run(2, move |world| {
+            let name = name.clone();
+            async move {
+                let servers = world.connect(0, Some(&name)).await?;
+                drop(servers.merge(true).await?);
+                servers.send(world.rank(), (), world.rank() + 1).await?;
+                servers.disconnect().await?;
+                assert_ne!(world.rank(), 1, "this rank panics");
+                Ok::<_, Error>(())
+            }
+        });
+        let (served, asked) = join((server, client)).await;
+        assert_eq!(served.unwrap(), [3, 3]);
+        assert_eq!(asked.unwrap_err().rank(), 1);
+    });
+}
+
+/// A rank that ends in place of a disconnect: the others leave nevertheless, with an error.
+#[test]
+fn a_rank_that_has_ended_does_not_hold_the_others_back() {
+    selvedge_sim::simulate(0..200, || async {
+        let parents = run(2, |world| async move {
+            let body = |world: Communicator| async move {
+                let parent = world.parent().expect("the rank was spawned");
+                if world.rank() == 0 {
+                    return Ok::<_, Error>(());
+                }
+                let error = parent.disconnect().await.unwrap_err();
+                assert_eq!(error.class(), ErrorClass::Ended, "{error}");
+                Ok(())
+            };
+            let children = world.spawn(0, 2, body).await?;
+            let error = children.disconnect().await.unwrap_err();
+            assert_eq!((error.class(), error.call()), (ErrorClass::Ended, "disconnect"), "{error}");
+            world.allreduce(1, op::sum).await
+        });
+        assert_eq!(parents.await.unwrap(), [2, 2]);
+    });
+}
+
 /// A run that is dropped takes the ranks with it that it has spawned.
 #[test]
 fn spawned_ranks_are_cancelled_with_the_run() {

@@ -6,7 +6,6 @@ use crate::libmpi::error::MpiError;
 use crate::libmpi::family::MpiHandle;
 use crate::libmpi::frames::{BODY, FrameRead};
 use crate::libmpi::memory::MpiMemory;
-use crate::libmpi::orders::{CommId, WORLD};
 use crate::libmpi::received::Received;
 use selvedge_core::internal::quietly;
 
@@ -15,21 +14,21 @@ impl<H: MpiHandle> MpiDriver<H> {
     /// communicator.
     pub(super) fn find(&mut self, messages: usize) -> bool {
         let mut has_happened = false;
-        let mut next = WORLD;
-        while let Some((&comm, _)) = self.lines.range(next..).next() {
-            next = comm + 1;
+        // No call of this adds a communicator or gives one up.
+        for place in 0..self.lines.len() {
             for _ in 0..messages {
-                let Some(line) = self.lines.get_mut(&comm).filter(|line| line.wants_messages()) else {
+                let (_, line) = self.lines.at(place);
+                if !line.wants_messages() {
                     break;
-                };
+                }
                 let found = match line.frames {
-                    Some(_) => self.next_frame(comm),
-                    None => self.next_message(comm, None),
+                    Some(_) => self.next_frame(place),
+                    None => self.next_message(place, None),
                 };
                 match found {
                     Ok(false) => break,
                     Ok(true) => {}
-                    Err(error) => self.receive_no_more(comm, error),
+                    Err(error) => self.receive_no_more(place, error),
                 }
                 has_happened = true;
             }
@@ -38,16 +37,16 @@ impl<H: MpiHandle> MpiDriver<H> {
     }
 
     /// The driver does not look again, because the error would come again.
-    fn receive_no_more(&mut self, comm: CommId, error: MpiError) {
-        let listener = self.lines.get_mut(&comm).and_then(|line| line.listener.take());
-        if let Some(listener) = listener {
+    fn receive_no_more(&mut self, place: usize, error: MpiError) {
+        let (_, line) = self.lines.at(place);
+        if let Some(listener) = line.listener.take() {
             quietly(|| listener.failed(error));
         }
     }
 
     /// Takes the next frame of a communicator, or a body that was announced.
-    fn next_frame(&mut self, comm: CommId) -> Result<bool, MpiError> {
-        let Some(line) = self.lines.get_mut(&comm) else { return Ok(false) };
+    fn next_frame(&mut self, place: usize) -> Result<bool, MpiError> {
+        let (_, line) = self.lines.at(place);
         let Some(frames) = &mut line.frames else { return Ok(false) };
         match frames.next(&self.mpi, &line.comm)? {
             Some((MessageHead { source, tag, .. }, FrameRead::Whole(message))) => {
@@ -66,7 +65,7 @@ impl<H: MpiHandle> MpiDriver<H> {
                 Ok(true)
             }
             None => match frames.announced() {
-                Some(source) => self.next_message(comm, Some(source)),
+                Some(source) => self.next_message(place, Some(source)),
                 None => Ok(false),
             },
         }
@@ -74,20 +73,20 @@ impl<H: MpiHandle> MpiDriver<H> {
 
     /// Receives the next message of a communicator; or the next body of a source, which was
     /// announced.
-    fn next_message(&mut self, comm: CommId, source: Option<i32>) -> Result<bool, MpiError> {
-        let Some(line) = self.lines.get_mut(&comm) else { return Ok(false) };
+    fn next_message(&mut self, place: usize, source: Option<i32>) -> Result<bool, MpiError> {
+        let (_, line) = self.lines.at(place);
         let tag = source.map(|_| BODY);
         let Some((head, message)) = self.mpi.find_message(&line.comm, source, tag)? else {
             return Ok(false);
         };
         let ticket = line.frames.as_mut().and_then(|frames| frames.found(head.source));
-        self.receive(comm, head, message, ticket);
+        self.receive(place, head, message, ticket);
         Ok(true)
     }
 
     /// Receives a message that was found, at the place in the order that it has, or at the end.
-    fn receive(&mut self, comm: CommId, head: MessageHead, message: MessageHandle<H>, ticket: Option<u64>) {
-        let Some(line) = self.lines.get_mut(&comm) else { return };
+    fn receive(&mut self, place: usize, head: MessageHead, message: MessageHandle<H>, ticket: Option<u64>) {
+        let (comm, line) = self.lines.at(place);
         let ticket = ticket.unwrap_or_else(|| line.incoming.begin(head.source));
         // SAFETY: a message that is received writes all its bytes, and `CommLine::end` hands over
         // no memory of one that has failed.

@@ -108,6 +108,14 @@ cases! {
         }
     }
 
+    /// Two groups of one world: all ranks have come, and the world is as it was.
+    groups_are_separated(5, world) {
+        let inter = halves(&world, 2).await?;
+        assert_eq!(inter.allreduce(1, op::sum).await?, if world.rank() < 2 { 3 } else { 2 });
+        inter.disconnect().await?;
+        assert_eq!(world.allreduce(1, op::sum).await?, 5);
+    }
+
     intercommunicators_with_errors(4, world) {
         let inter = halves(&world, 2).await?;
         let error = inter.send(2, (), 1).await.unwrap_err();

@@ -120,6 +120,32 @@ cases! {
         // Rank 2 returns first, for which rank 0 of the children waits.
     }
 
+    /// Ranks that were spawned leave, and have their world still.
+    spawned_ranks_disconnect(2, world) {
+        if !is_possible(&world) {
+            return Ok(());
+        }
+        let body = |world: Communicator| async move {
+            let parent = world.parent().expect("the rank was spawned");
+            parent.send(world.rank() % 2, (), world.rank()).await?;
+            let clone = parent.clone();
+            parent.disconnect().await?;
+            let error = clone.recv::<u8>(1, ()).await.unwrap_err();
+            assert_eq!(error.class(), ErrorClass::Ended, "{error}");
+            assert_eq!(world.allreduce(1, op::sum).await?, 3);
+            Ok::<_, Error>(())
+        };
+        let children = world.spawn(0, 3, body).await?;
+        let all = children.clone();
+        for child in (0..3).filter(|child| child % 2 == world.rank()) {
+            assert_eq!(children.recv::<usize>(child, ()).await?.0, child);
+        }
+        children.disconnect().await?;
+        let error = all.recv::<u8>(1, ()).await.unwrap_err();
+        assert_eq!((error.class(), error.call()), (ErrorClass::Ended, "recv"), "{error}");
+        assert_eq!(world.allreduce(1, op::sum).await?, 2);
+    }
+
     /// What is wrong with a call is told on every rank.
     errors_of_joining(2, world) {
         if !is_possible(&world) {
