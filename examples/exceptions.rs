@@ -1,6 +1,6 @@
 //! Exceptions that cross system calls: thrown deep inside, caught by type, with the rest thrown on.
 
-use selvedge::{Failure, catch, spawn, throw, yield_now};
+use selvedge::{SchedulerError, catch, spawn, throw, yield_now};
 
 #[derive(Debug)]
 struct OutOfYarn {
@@ -17,7 +17,7 @@ async fn weave(rows: u32) -> u32 {
     rows
 }
 
-fn main() -> Result<(), Failure> {
+fn main() -> Result<(), SchedulerError> {
     selvedge::run(async {
         for rows in [5, 50] {
             match catch(weave(rows)).await {

@@ -4,10 +4,10 @@
 use futures::channel::mpsc;
 use futures::stream::FuturesUnordered;
 use futures::{SinkExt, StreamExt, select_biased};
-use selvedge::{Failure, sleep, spawn};
+use selvedge::{SchedulerError, sleep, spawn};
 use std::time::Duration;
 
-fn main() -> Result<(), Failure> {
+fn main() -> Result<(), SchedulerError> {
     selvedge::run(async {
         let (mut to, mut from) = mpsc::channel(2);
         let sender = spawn(async move {

@@ -1,6 +1,6 @@
 //! Two threads that take turns.
 
-use selvedge::{Failure, spawn, yield_now};
+use selvedge::{SchedulerError, spawn, yield_now};
 
 async fn weave(name: &'static str) {
     for pick in 1..=3 {
@@ -9,7 +9,7 @@ async fn weave(name: &'static str) {
     }
 }
 
-fn main() -> Result<(), Failure> {
+fn main() -> Result<(), SchedulerError> {
     selvedge::run(async {
         let warp = spawn(weave("warp"));
         let weft = spawn(weave("weft"));

@@ -61,7 +61,7 @@ async fn heat(world: Communicator, limit: f64) -> Result<(usize, Option<Vec<f64>
 }
 
 #[selvedge::main]
-async fn main() -> Result<(), mpi::Failure<mpi::Error>> {
+async fn main() -> Result<(), mpi::RanksError<mpi::Error>> {
     let mut plates = Vec::new();
     for ranks in [1, 2, 4, 7] {
         let mut ends = mpi::Ranks::new(ranks).in_process().run(|world| heat(world, 0.05)).await?;

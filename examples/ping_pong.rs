@@ -41,7 +41,7 @@ async fn elements(world: &Communicator) -> Result<Duration, mpi::Error> {
 }
 
 #[selvedge::main]
-async fn main() -> Result<(), mpi::Failure<mpi::Error>> {
+async fn main() -> Result<(), mpi::RanksError<mpi::Error>> {
     mpi::run(2, |world| async move {
         let (value, slice) = (values(&world).await?, elements(&world).await?);
         if world.rank() == 0 {

@@ -2,7 +2,7 @@
 //! them panics or is cancelled.
 
 use selvedge::scope::{CancelToken, Selected, join_all, race, scope, select, try_scope};
-use selvedge::{Failure, MVar, catch, sleep, throw};
+use selvedge::{MVar, SchedulerError, catch, sleep, throw};
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ async fn weave(loom: &'static str) {
     pending::<()>().await;
 }
 
-fn main() -> Result<(), Failure> {
+fn main() -> Result<(), SchedulerError> {
     selvedge::run(async {
         println!("Three weavers, waited for together:");
         let rows = scope(async |s| {

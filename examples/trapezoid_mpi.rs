@@ -55,7 +55,7 @@ fn argument<T: FromStr>(at: usize, otherwise: T) -> T {
 }
 
 #[selvedge::main]
-async fn main() -> Result<(), mpi::Failure<mpi::Error>> {
+async fn main() -> Result<(), mpi::RanksError<mpi::Error>> {
     let task = (argument(1, 0.0), argument(2, 999.0 * PI), argument(3, 1_000_000));
     let ranks = argument(4, 4).max(1);
     let ended = mpi::run(ranks, move |world| async move {

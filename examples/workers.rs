@@ -15,7 +15,7 @@ async fn primes(from: u32, to: u32) -> usize {
     count
 }
 
-fn main() -> Result<(), selvedge::Failure> {
+fn main() -> Result<(), selvedge::SchedulerError> {
     const WORKERS: u32 = 2;
     const PART: u32 = 50_000 / WORKERS;
     let counts = selvedge::per_core(WORKERS as usize, |worker| async move {

@@ -33,6 +33,12 @@ const CHECKS: &[Step] = &[
         let words = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
         cargo(workspace, tally, 10, &words)
     }),
+    // A feature that one package of the workspace turns on is on for all: so the public crates are
+    // built once by themselves, without the engines of `stm` that the figures compare.
+    ("lints of the default build", |workspace, tally| {
+        let words = ["clippy", "--package", "selvedge", "--locked", "--", "-D", "warnings"];
+        cargo(workspace, tally, 10, &words)
+    }),
     ("lints of fuzz", lints_of_the_fuzz_targets),
     ("docs", |workspace, tally| {
         let words = ["cargo", "doc", "--workspace", "--no-deps", "--locked"];

@@ -22,7 +22,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal as Kill, kill_process};
-use selvedge_core::{Time, now, round_robin_with};
+use selvedge_core::{Time, now, round_robin_over};
 use selvedge_http::{Severity, report};
 use selvedge_io::EventLoop;
 
@@ -104,7 +104,7 @@ pub(crate) fn run(
     let socket = control.as_mut().and_then(|control| control.listeners[0].unix.pop());
     let handing = control.as_mut().map(|control| std::mem::take(&mut control.handing));
     let family = Family::new(children, handing.unwrap_or_default());
-    let ended = round_robin_with(&mut events, supervise(family.clone(), socket));
+    let ended = round_robin_over(&mut events, supervise(family.clone(), socket));
     if let Some(control) = control.as_mut().filter(|_| family.is_handed_over()) {
         control.paths.leave();
     }

@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
-use selvedge_core::round_robin_with;
+use selvedge_core::round_robin_over;
 use selvedge_http::request::Limits;
 use selvedge_http::{
     BlockCache, Config, DocumentRoot, HandlerLimits, LogFile, Metrics, Reload, Routing, Severity, Stop,
@@ -223,7 +223,7 @@ fn announce(what: &str, urls: &[String], log: &Log) {
 fn hear_to_the_end(signals: Signals, socket: Option<UnixListener>, server: Server) -> io::Result<()> {
     let hearing = move || match EventLoop::new() {
         Ok(mut events) => {
-            round_robin_with(&mut events, hear(signals, socket, server)).map_err(|error| error.to_string())
+            round_robin_over(&mut events, hear(signals, socket, server)).map_err(|error| error.to_string())
         }
         Err(error) => Err(error.to_string()),
     };

@@ -1,6 +1,6 @@
 //! `interleave`, `zip`, `concatenate` and `merge`: two streams of lines become one.
 //!
-//! `Stream::joined` in `stream.rs` passes a [`LineJoin`] to `flow::join_inflows`, which waits for
+//! `Stream::joined` in `stream.rs` passes a [`LineJoin`] to `flow::join_sources`, which waits for
 //! the side that the join wants. A side with stages of its own runs them in a thread of its own,
 //! which is ahead by one chunk. So one side goes on while the join waits for the other.
 

@@ -32,7 +32,7 @@ use crate::stages::{
     TooDeep, add_counts, complete_line, count_chunks, count_lines, line_number, number_lines,
 };
 use crate::test::Question;
-use selvedge_flow::{Inflow, in_parts};
+use selvedge_flow::{FlowSource, in_parts};
 use selvedge_pipeline::csv::Fields;
 use selvedge_pipeline::{
     BoxedSplit, Cut, DynStage, Flow, GroupBy, HasKind, ItemByItem, ItemKind, LineSplit, Lists, Number,
@@ -399,6 +399,6 @@ impl WithStages for SideBySide {
         let watched: Transducer<u8, B, _> =
             Transducer::new(Watched { stages: stages.into_stage(), progress });
         let threads = u32::try_from(threads).unwrap_or(u32::MAX);
-        B::origin((Inflow::new(file) >> in_parts(threads, watched)).boxed())
+        B::origin((FlowSource::new(file) >> in_parts(threads, watched)).boxed())
     }
 }

@@ -18,7 +18,7 @@ use crate::source::failed;
 use crate::stage::{Taker, failure_name, leaves_lines, stream_name};
 use crate::stream::stream;
 use crate::target::Target;
-use selvedge_core::round_robin_with;
+use selvedge_core::round_robin_over;
 use selvedge_io::EventLoop;
 use selvedge_io::fs::metadata;
 use selvedge_io::signal::{Signal, signals};
@@ -123,7 +123,7 @@ fn with_events<T: Send + 'static>(
         return work_stealing(threads, |_| EventLoop::new(), main).map_err(|error| nowhere(&error))?;
     }
     let mut events = EventLoop::new().map_err(|error| nowhere(&error))?;
-    round_robin_with(&mut events, main).map_err(|error| nowhere(&error))?
+    round_robin_over(&mut events, main).map_err(|error| nowhere(&error))?
 }
 
 async fn run_all(script: Vec<Pipeline>, settings: Settings) -> Result<Outcome, ScriptError> {

@@ -24,7 +24,7 @@ use crate::origin::OriginKind;
 use crate::stage::{branch, failure_name};
 use crate::stages::TooDeep;
 use crate::stream::branch_supply;
-use selvedge_flow::{BoxedSupply, Supply};
+use selvedge_flow::{BoxedSource, Source};
 use selvedge_pipeline::csv::Fields;
 use selvedge_pipeline::{
     BoxedSplit, BoxedSplitter, Chunk, DynStage, Flow, Item, ItemKind, Number, Sections, Split, StageError,
@@ -152,7 +152,7 @@ enum OpenSection<A: OriginKind + ?Sized> {
     /// The items of a section, for a branch that waits.
     Kept(A::Store),
     /// The section has ended, and its pipeline runs.
-    Runs(BoxedSupply<A>),
+    Runs(BoxedSource<A>),
     /// The pipeline has ended, and is being closed. The future stays here, so that a `next` that is
     /// dropped does not drop it.
     Closes(Pin<Box<dyn Future<Output = ()> + Send>>),
@@ -160,7 +160,7 @@ enum OpenSection<A: OriginKind + ?Sized> {
 
 /// The supply of a `foreach` that waits.
 pub struct SectionRuns<A: OriginKind + ?Sized> {
-    source: BoxedSupply<A>,
+    source: BoxedSource<A>,
     splitter: BoxedSplit<A>,
     name: String,
     too_deep: TooDeep,
@@ -183,7 +183,7 @@ pub struct SectionRuns<A: OriginKind + ?Sized> {
 
 impl<A: Conditional + ?Sized> SectionRuns<A> {
     /// The branches `of` of the stage `stage`, fed by `source`.
-    pub fn new(stage: &Stage, of: &Branch, source: BoxedSupply<A>) -> SectionRuns<A> {
+    pub fn new(stage: &Stage, of: &Branch, source: BoxedSource<A>) -> SectionRuns<A> {
         let too_deep = TooDeep::default();
         SectionRuns {
             source,
@@ -305,7 +305,7 @@ impl<A: OriginKind + ?Sized> SectionRuns<A> {
     }
 }
 
-impl<A: OriginKind + ?Sized> Supply<A> for SectionRuns<A> {
+impl<A: OriginKind + ?Sized> Source<A> for SectionRuns<A> {
     async fn next(&mut self) -> Result<Option<A::Chunk<'_>>, StageError> {
         self.made.clear();
         loop {

@@ -1,7 +1,7 @@
 //! The order of `sort`, and the items that are brought into it.
 //!
 //! [`Sorted`] says how items of a kind are compared, and [`Gathered`] sorts the items that are in
-//! memory. The stage in `stages/sort.rs` has one `Gathered`. [`SortedSupply`] in `sort/supply.rs`
+//! memory. The stage in `stages/sort.rs` has one `Gathered`. [`SortedSource`] in `sort/supply.rs`
 //! has one for each piece of a stream that does not fit into memory, and `sort/runs.rs` keeps the
 //! sorted pieces in temporary files and merges them.
 //!
@@ -13,7 +13,7 @@ mod number;
 mod runs;
 mod supply;
 
-pub use supply::SortedSupply;
+pub use supply::SortedSource;
 
 use crate::language::tree::Order;
 use crate::regex::chomp;

@@ -1,17 +1,17 @@
 //! Where bytes come from: files one after the other, standard input, commands.
 //!
 //! `stream.rs` makes [`Files`] for the stage `file`, and wraps standard input and commands in a
-//! [`NamedSupply`].
+//! [`NamedSource`].
 //!
 //! A failure of these sources must have the name `stage::failure_name`, which begins with `@`, or
 //! that of `stage::stream_name`.
-//! `run.rs` finds the place in the script by it, and [`NamedSupply`] sees by it that the failure
+//! `run.rs` finds the place in the script by it, and [`NamedSource`] sees by it that the failure
 //! came from a stage before the command and has its name already.
 
 use crate::language::tree::Stage;
 use crate::progress::Progress;
 use crate::stage::{failure_name, stream_name};
-use selvedge_flow::{BoxedSupply, Supply, WholeFile};
+use selvedge_flow::{BoxedSource, Source, WholeFile};
 use selvedge_io::fs::{AlignedBuf, File};
 use selvedge_io::stdio;
 use selvedge_pipeline::{StageError, StreamPlace};
@@ -122,7 +122,7 @@ impl Files {
     }
 }
 
-impl Supply<u8> for Files {
+impl Source<u8> for Files {
     async fn next(&mut self) -> Result<Option<&[u8]>, StageError> {
         loop {
             if self.open.is_none() {
@@ -168,26 +168,26 @@ impl Supply<u8> for Files {
 
 /// A supply that fails under the name of its stage.
 #[derive(Debug)]
-pub struct NamedSupply {
+pub struct NamedSource {
     name: String,
-    supply: BoxedSupply<u8>,
+    supply: BoxedSource<u8>,
 }
 
-impl NamedSupply {
+impl NamedSource {
     /// The supply of a stage.
-    pub fn new(stage: &Stage, supply: BoxedSupply<u8>) -> NamedSupply {
-        NamedSupply { name: failure_name(stage), supply }
+    pub fn new(stage: &Stage, supply: BoxedSource<u8>) -> NamedSource {
+        NamedSource { name: failure_name(stage), supply }
     }
 
     /// Standard input, before the first stage or as this stage.
-    pub fn stdin(stage: &Stage, supply: BoxedSupply<u8>) -> NamedSupply {
-        NamedSupply { name: stream_name(stage, "read standard input"), supply }
+    pub fn stdin(stage: &Stage, supply: BoxedSource<u8>) -> NamedSource {
+        NamedSource { name: stream_name(stage, "read standard input"), supply }
     }
 }
 
-impl Supply<u8> for NamedSupply {
+impl Source<u8> for NamedSource {
     async fn next(&mut self) -> Result<Option<&[u8]>, StageError> {
-        let NamedSupply { name, supply } = self;
+        let NamedSource { name, supply } = self;
         supply.next().await.map_err(|failure| {
             // A stage upstream of the command has failed, and has its own name already.
             if failure.stage().starts_with('@') {

@@ -15,12 +15,14 @@ use crate::origin::{Origin, OriginKind};
 use crate::parts::PartStages;
 use crate::progress::Progress;
 use crate::sections::{Conditional, SectionRuns};
-use crate::sort::{Sorted, SortedSupply};
-use crate::source::{Files, NamedSupply, failed};
+use crate::sort::{Sorted, SortedSource};
+use crate::source::{Files, NamedSource, failed};
 use crate::stage::{Taker, leading, leaves_lines, located_in_lines, may_fail, stream_name, then, to_text};
 use crate::stages::range;
 use crate::target::Target;
-use selvedge_flow::{BoxedInflow, BoxedSupply, Inflow, Outflow, Supply, ahead, join_inflows, made, through};
+use selvedge_flow::{
+    BoxedFlowSource, BoxedSource, FlowSource, FlowTarget, Source, ahead, join_sources, made, through,
+};
 use selvedge_io::process::Command;
 use selvedge_pipeline::csv::Fields;
 use selvedge_pipeline::{DynStage, HasKind, ItemKind, Number, StageError, Store, from_chunks, from_iter, id};
@@ -31,7 +33,7 @@ struct SectionItems<A: OriginKind + ?Sized> {
     lent: bool,
 }
 
-impl<A: OriginKind + ?Sized> Supply<A> for SectionItems<A> {
+impl<A: OriginKind + ?Sized> Source<A> for SectionItems<A> {
     async fn next(&mut self) -> Result<Option<A::Chunk<'_>>, StageError> {
         let first = !std::mem::replace(&mut self.lent, true);
         Ok((first && self.items.count() > 0).then(|| self.items.all()))
@@ -49,8 +51,8 @@ impl<A: OriginKind + ?Sized> Supply<A> for SectionItems<A> {
 pub fn branch_supply<A: OriginKind + ?Sized>(
     stages: &[Stage],
     items: A::Store,
-) -> Result<BoxedSupply<A>, StageError> {
-    let origin = A::origin(Inflow::new(SectionItems { items, lent: false }).boxed());
+) -> Result<BoxedSource<A>, StageError> {
+    let origin = A::origin(FlowSource::new(SectionItems { items, lent: false }).boxed());
     // The caller tells the section of a failure, so the stages need not tell its line.
     let whole = Stream { origin, stages: None, kind: A::KIND, fails: false, apart: true };
     // The bar tells how much of the files of the whole pipeline has been read.
@@ -90,12 +92,12 @@ pub fn stream(
     progress: &Progress,
     parts: Option<(PartStages<'_>, usize)>,
 ) -> Result<Stream, StageError> {
-    let named = |stage: &Stage, source: BoxedInflow<u8>| {
-        Origin::Bytes(Inflow::new(NamedSupply::new(stage, source.into_supply())).boxed())
+    let named = |stage: &Stage, source: BoxedFlowSource<u8>| {
+        Origin::Bytes(FlowSource::new(NamedSource::new(stage, source.into_inner())).boxed())
     };
     let stdin = |stage: &Stage| match selvedge_flow::stdin() {
         Ok(source) => {
-            Ok(Origin::Bytes(Inflow::new(NamedSupply::stdin(stage, source.boxed().into_supply())).boxed()))
+            Ok(Origin::Bytes(FlowSource::new(NamedSource::stdin(stage, source.boxed().into_inner())).boxed()))
         }
         Err(error) => Err(failed(&stream_name(stage, "read standard input"), 0, error)),
     };
@@ -109,7 +111,7 @@ pub fn stream(
     }
     let origin = match &first.kind {
         StageKind::File(names) => {
-            Origin::Bytes(Inflow::new(Files::new(first, names, progress.clone())).boxed())
+            Origin::Bytes(FlowSource::new(Files::new(first, names, progress.clone())).boxed())
         }
         StageKind::Text(text) => Origin::Bytes(made(from_chunks([text.clone()])).boxed()),
         StageKind::Range(from, to, step) => {
@@ -158,7 +160,7 @@ impl Stream {
     /// With a `foreach` that has branches that wait.
     fn sectioned(self, stage: &Stage, of: &Branch) -> Stream {
         fn cut<A: Conditional + ?Sized>(stream: Stream, stage: &Stage, of: &Branch) -> Origin {
-            A::origin(Inflow::new(SectionRuns::<A>::new(stage, of, stream.supply())).boxed())
+            A::origin(FlowSource::new(SectionRuns::<A>::new(stage, of, stream.supply())).boxed())
         }
         let kind = self.kind;
         let origin = match kind {
@@ -174,7 +176,7 @@ impl Stream {
     /// With a `sort`, which may need temporary files.
     fn sorted(self, stage: &Stage, order: Order) -> Stream {
         fn sorted<A: OriginKind + Sorted + ?Sized>(stream: Stream, stage: &Stage, order: Order) -> Origin {
-            A::origin(Inflow::new(SortedSupply::<A>::new(stage, order, stream.supply())).boxed())
+            A::origin(FlowSource::new(SortedSource::<A>::new(stage, order, stream.supply())).boxed())
         }
         let kind = self.kind;
         let origin = match kind {
@@ -204,14 +206,14 @@ impl Stream {
     }
 
     fn through_named(self, stage: &Stage, command: &str) -> Stream {
-        let supply = self.through(shell(command)).into_supply();
-        let origin = Origin::Bytes(Inflow::new(NamedSupply::new(stage, supply)).boxed());
+        let supply = self.through(shell(command)).into_inner();
+        let origin = Origin::Bytes(FlowSource::new(NamedSource::new(stage, supply)).boxed());
         Stream { origin, stages: None, kind: ItemKind::Bytes, fails: false, apart: false }
     }
 
     fn joined(self, join: JoinKind, other: Stream) -> Stream {
-        let (left, right) = (Inflow::new(self.lines()), Inflow::new(other.lines()));
-        let origin = Origin::Lines(join_inflows(left, right, LineJoin::of(join)).boxed());
+        let (left, right) = (FlowSource::new(self.lines()), FlowSource::new(other.lines()));
+        let origin = Origin::Lines(join_sources(left, right, LineJoin::of(join)).boxed());
         Stream { origin, stages: None, kind: ItemKind::Lists, fails: false, apart: false }
     }
 
@@ -243,12 +245,12 @@ impl Stream {
         self
     }
 
-    fn through(self, command: Command) -> BoxedInflow<u8> {
+    fn through(self, command: Command) -> BoxedFlowSource<u8> {
         fn fed<A: HasKind + ?Sized>(
-            source: BoxedInflow<A>,
+            source: BoxedFlowSource<A>,
             stages: DynStage,
             command: Command,
-        ) -> BoxedInflow<u8> {
+        ) -> BoxedFlowSource<u8> {
             let stages = stages.transducer::<A, u8>().expect("the check has compared the kinds");
             (source >> stages >> through(command)).boxed()
         }
@@ -263,14 +265,14 @@ impl Stream {
     }
 
     /// The items, of the type of `kind`.
-    fn supply<A: HasKind + ?Sized>(self) -> BoxedSupply<A> {
+    fn supply<A: HasKind + ?Sized>(self) -> BoxedSource<A> {
         fn staged<A: HasKind + ?Sized, B: HasKind + ?Sized>(
-            source: BoxedInflow<A>,
+            source: BoxedFlowSource<A>,
             stages: Option<DynStage>,
-        ) -> BoxedSupply<B> {
+        ) -> BoxedSource<B> {
             let stages = stages.unwrap_or_else(|| DynStage::new(id::<A>()));
             let stages = stages.transducer::<A, B>().expect("the check has compared the kinds");
-            (source >> stages).into_source().boxed().into_supply()
+            (source >> stages).into_source().boxed().into_inner()
         }
         let stream = self.located();
         match stream.origin {
@@ -283,14 +285,14 @@ impl Stream {
 
     /// The lines, made in a thread of their own. A join without stages behind it needs none,
     /// because its sides have threads.
-    fn lines(self) -> BoxedSupply<[u8]> {
-        fn apart<A: HasKind + ?Sized>(source: BoxedInflow<A>, stages: DynStage) -> BoxedSupply<[u8]> {
+    fn lines(self) -> BoxedSource<[u8]> {
+        fn apart<A: HasKind + ?Sized>(source: BoxedFlowSource<A>, stages: DynStage) -> BoxedSource<[u8]> {
             let stages = stages.transducer::<A, [u8]>().expect("the check has compared the kinds");
-            (source >> stages >> ahead(1)).boxed().into_supply()
+            (source >> stages >> ahead(1)).boxed().into_inner()
         }
         let stream = self.located();
         match (stream.origin, stream.stages) {
-            (Origin::Lines(source), None) => source.into_supply(),
+            (Origin::Lines(source), None) => source.into_inner(),
             (Origin::Lines(source), Some(stages)) => apart(source, stages),
             (Origin::Bytes(source), stages) => apart(source, stages.expect("bytes have become lines")),
             (Origin::Records(source), stages) => apart(source, stages.expect("records have become lines")),
@@ -318,12 +320,12 @@ impl Stream {
     /// The failure of a stage.
     pub async fn pour(self, target: Target) -> Result<(), StageError> {
         async fn poured<A: HasKind + ?Sized>(
-            source: BoxedInflow<A>,
+            source: BoxedFlowSource<A>,
             stages: DynStage,
             target: Target,
         ) -> Result<(), StageError> {
             let stages = stages.transducer::<A, u8>().expect("the check has compared the kinds");
-            (source >> stages >> Outflow::new(target)).run().await
+            (source >> stages >> FlowTarget::new(target)).run().await
         }
         let text = self.text();
         let stages = text.stages;

@@ -5,7 +5,6 @@
 //! `run.rs` makes the outcome of a run from what the target has `Seen`.
 
 use crate::source::{failed, on_pool, standard_stream_is_open};
-use selvedge_flow::Accept;
 use selvedge_io::fs::{File, metadata};
 use selvedge_io::stdio::Output;
 use selvedge_pipeline::{Flow, StageError};
@@ -119,7 +118,7 @@ impl Destination {
     }
 }
 
-impl Accept<u8> for Target {
+impl selvedge_flow::Target<u8> for Target {
     const GATHERS: usize = GATHERS;
 
     async fn put(&mut self, items: &mut Vec<u8>) -> Result<Flow, StageError> {

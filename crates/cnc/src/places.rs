@@ -23,9 +23,9 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::Cell;
 use std::ptr;
 
-use selvedge_core::HUGE_PAGE;
+use selvedge_core::internal::HUGE_PAGE;
 #[cfg(not(loom))]
-use selvedge_core::advise_huge_pages;
+use selvedge_core::internal::advise_huge_pages;
 
 use crate::primitives::{Mutex, lock};
 

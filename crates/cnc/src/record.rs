@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use std::{convert, fmt, mem};
 
-use selvedge_core::advise_huge_pages;
+use selvedge_core::internal::advise_huge_pages;
 
 use crate::primitives::{Mutex, lock};
 

@@ -55,7 +55,7 @@ use std::mem::MaybeUninit;
 use std::time::Duration;
 
 #[cfg(not(loom))]
-use selvedge_core::advise_huge_pages;
+use selvedge_core::internal::advise_huge_pages;
 
 use crate::in_use::InUse;
 use crate::primitives::{AtomicU64, ItemCell, Ordering, thread};

@@ -10,7 +10,7 @@
 //! use hyper::{Request, Response};
 //! use selvedge_compat::Compat;
 //! use selvedge_compat::hyper::Clock;
-//! use selvedge::{round_robin_with, spawn_local};
+//! use selvedge::{round_robin_over, spawn_local};
 //! use selvedge::EventLoop;
 //! use selvedge::net::{TcpListener, TcpStream};
 //! use std::convert::Infallible;
@@ -32,7 +32,7 @@
 //!     }
 //! }
 //!
-//! round_robin_with(&mut EventLoop::new()?, async {
+//! round_robin_over(&mut EventLoop::new()?, async {
 //!     let listener = TcpListener::bind("127.0.0.1:0".parse()?)?;
 //!     let address = listener.local_addr();
 //!     drop(spawn_local(serve(listener)));

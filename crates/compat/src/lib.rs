@@ -46,7 +46,7 @@ use futures_rustls::rustls::pki_types::{PrivateKeyDer, ServerName};
 use futures_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use futures_rustls::{TlsAcceptor, TlsConnector};
 use selvedge_compat::Compat;
-use selvedge_core::{round_robin_with, spawn_local};
+use selvedge_core::{round_robin_over, spawn_local};
 use selvedge_io::EventLoop;
 use selvedge_io::net::UnixStream;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
 let server =
     ServerConfig::builder().with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key)?;
 
-round_robin_with(&mut EventLoop::new()?, async move {
+round_robin_over(&mut EventLoop::new()?, async move {
     let (here, there) = UnixStream::pair().unwrap();
     let echo = spawn_local(async move {
         let mut tls = TlsAcceptor::from(Arc::new(server)).accept(Compat::new(there)).await?;

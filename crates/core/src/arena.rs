@@ -72,7 +72,7 @@ static OWNERS: [AtomicU64; CHUNKS_MAX + 1] = [const { AtomicU64::new(0) }; CHUNK
 /// take that cache line away.
 static FREED_ELSEWHERE: [FreedList; CHUNKS_MAX + 1] = [const { FreedList::new() }; CHUNKS_MAX + 1];
 static BASE: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
-static CENTRAL: OnceLock<Result<Mutex<Central>, Unavailable>> = OnceLock::new();
+static CENTRAL: OnceLock<Result<Mutex<Central>, CpuError>> = OnceLock::new();
 
 /// The state that all CPUs share: the next unused chunk, and by block size the chunks that their
 /// owners have left.
@@ -138,30 +138,30 @@ impl Span {
 /// The process can have no further CPU, because it has no address space for threads or too many
 /// CPUs.
 #[derive(Debug, Clone)]
-pub struct Unavailable(String);
+pub struct CpuError(String);
 
-impl Unavailable {
-    pub(crate) fn too_many_cpus(limit: usize) -> Unavailable {
-        Unavailable(format!("the process has {limit} CPUs already"))
+impl CpuError {
+    pub(crate) fn too_many_cpus(limit: usize) -> CpuError {
+        CpuError(format!("the process has {limit} CPUs already"))
     }
 }
 
-impl std::fmt::Display for Unavailable {
+impl std::fmt::Display for CpuError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Unavailable {}
+impl std::error::Error for CpuError {}
 
 /// The arena holds as many threads as its address space allows; the new thread was not created.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ArenaFull {
+pub struct ArenaFullError {
     /// Bytes reserved for all threads of the process.
     pub reserved_bytes: usize,
 }
 
-impl std::fmt::Display for ArenaFull {
+impl std::fmt::Display for ArenaFullError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
@@ -171,7 +171,7 @@ impl std::fmt::Display for ArenaFull {
     }
 }
 
-impl std::error::Error for ArenaFull {}
+impl std::error::Error for ArenaFullError {}
 
 /// The address at which the arena starts.
 #[derive(Debug, Clone, Copy)]
@@ -261,12 +261,12 @@ pub(crate) fn group(key: Key) -> u32 {
     (OWNERS[(key.get() >> CHUNK_SHIFT) as usize].load(Ordering::Relaxed) >> 32) as u32
 }
 
-fn central() -> Result<&'static Mutex<Central>, Unavailable> {
-    CENTRAL.get_or_init(|| reserve().map(Mutex::new)).as_ref().map_err(Unavailable::clone)
+fn central() -> Result<&'static Mutex<Central>, CpuError> {
+    CENTRAL.get_or_init(|| reserve().map(Mutex::new)).as_ref().map_err(CpuError::clone)
 }
 
 /// Reserves the address space. If the system refuses, it tries half of it, and so on.
-fn reserve() -> Result<Central, Unavailable> {
+fn reserve() -> Result<Central, CpuError> {
     let mut chunks = CHUNKS_MAX;
     loop {
         match map((chunks + SPARE_CHUNKS) * CHUNK_BYTES) {
@@ -275,7 +275,7 @@ fn reserve() -> Result<Central, Unavailable> {
                 return Ok(Central { next: 0, end: chunks, abandoned: BTreeMap::new() });
             }
             Err(e) if chunks / 2 < CHUNKS_MIN => {
-                return Err(Unavailable(format!("cannot reserve address space for threads: {e}")));
+                return Err(CpuError(format!("cannot reserve address space for threads: {e}")));
             }
             Err(_) => chunks /= 2,
         }
@@ -333,7 +333,7 @@ pub(crate) struct Slab {
 }
 
 impl Slab {
-    pub(crate) fn new(cpu: u32, group: u32) -> Result<Slab, Unavailable> {
+    pub(crate) fn new(cpu: u32, group: u32) -> Result<Slab, CpuError> {
         central()?;
         let owner = owner_word(cpu, group);
         let spans = (0..=GRANULES_MAX).map(|_| (None, Vec::new())).collect();
@@ -342,13 +342,13 @@ impl Slab {
 
     /// A block of `granules` granules. Its head word is 0.
     #[inline(always)]
-    pub(crate) fn alloc(&mut self, granules: usize) -> Result<Key, ArenaFull> {
+    pub(crate) fn alloc(&mut self, granules: usize) -> Result<Key, ArenaFullError> {
         self.alloc_by(Base::get(), granules)
     }
 
     /// As [`alloc`](Slab::alloc), for a caller that has the base address of the arena.
     #[inline(always)]
-    pub(crate) fn alloc_by(&mut self, base: Base, granules: usize) -> Result<Key, ArenaFull> {
+    pub(crate) fn alloc_by(&mut self, base: Base, granules: usize) -> Result<Key, ArenaFullError> {
         match Key::new(self.free[granules]) {
             Some(key) => {
                 self.free[granules] = base.header(key).link();
@@ -359,7 +359,7 @@ impl Slab {
     }
 
     #[inline(never)]
-    fn alloc_fresh(&mut self, granules: usize) -> Result<Key, ArenaFull> {
+    fn alloc_fresh(&mut self, granules: usize) -> Result<Key, ArenaFullError> {
         loop {
             let (current, full) = &mut self.spans[granules];
             if let Some(span) = current {
@@ -392,7 +392,7 @@ impl Slab {
     }
 
     /// Takes over a span of this size that a dropped CPU has left, or the next unused chunks.
-    fn take_chunks(&mut self, granules: usize) -> Result<(), ArenaFull> {
+    fn take_chunks(&mut self, granules: usize) -> Result<(), ArenaFullError> {
         let mut central = central().expect("checked in new").lock().expect("no panic under this lock");
         let left = central.abandoned.entry(granules).or_default();
         if let Some(at) = left.iter_mut().position(Abandoned::is_free) {
@@ -402,7 +402,7 @@ impl Slab {
             return Ok(());
         }
         if central.next == central.end {
-            return Err(ArenaFull { reserved_bytes: central.end * CHUNK_BYTES });
+            return Err(ArenaFullError { reserved_bytes: central.end * CHUNK_BYTES });
         }
         let full = &self.spans[granules].1;
         let chunk = central.next as u32;

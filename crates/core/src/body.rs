@@ -7,7 +7,7 @@
 //! (`vtable.rs`), which the header's number names. A body's code may run the program's code, so a
 //! body is polled or dropped only while no lock of this crate is held.
 
-use crate::ArenaFull;
+use crate::ArenaFullError;
 use crate::arena::{self, GRANULE, GRANULES_MAX, Key};
 use crate::cpu::inner::CpuInner;
 use crate::far;
@@ -217,7 +217,7 @@ pub(crate) fn create<B: ThreadBody>(
     cpu: &CpuInner,
     body: impl FnOnce() -> B,
     tags: u32,
-) -> Result<(Key, *mut B), ArenaFull> {
+) -> Result<(Key, *mut B), ArenaFullError> {
     if const { fits::<B>() } {
         let key = place(cpu, body, tags)?;
         Ok((key, cpu.base.body(key).cast()))
@@ -234,7 +234,7 @@ impl CpuInner {
         &self,
         future: F,
         tags: u32,
-    ) -> Result<Thread, ArenaFull> {
+    ) -> Result<Thread, ArenaFullError> {
         let (key, _) = create(self, || forked(future), tags)?;
         // SAFETY: created above, and ours.
         Ok(unsafe { Thread::from_key(key) })
@@ -243,7 +243,7 @@ impl CpuInner {
 
 /// Places a body in a block of the CPU's slab. If there is no block left, `body` is not called.
 #[inline(always)]
-fn place<B: ThreadBody>(cpu: &CpuInner, body: impl FnOnce() -> B, tags: u32) -> Result<Key, ArenaFull> {
+fn place<B: ThreadBody>(cpu: &CpuInner, body: impl FnOnce() -> B, tags: u32) -> Result<Key, ArenaFullError> {
     let vtable: &'static VTable = const {
         &VTable {
             // SAFETY: the vtable is stored only in the head of a block that holds a `B`, and `poll`

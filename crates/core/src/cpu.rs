@@ -18,7 +18,6 @@ pub(crate) mod witness;
 pub use inner::Cpu;
 
 use crate::arena::{self, Base, Key, Slab};
-use crate::birth::Door;
 use crate::budget;
 use crate::directory;
 use crate::draw;
@@ -29,11 +28,12 @@ use crate::observe;
 use crate::observer::Note;
 use crate::outlet::{Inlet, Outlet, outlet};
 use crate::quietly::quietly;
+use crate::remote_spawn::Door;
 use crate::thread::Thread;
 use crate::trace::Detached;
 use crate::wait_site::WaitSite;
 use crate::waker;
-use crate::{ArenaFull, Group, RunQueue, ThreadInfo, Time, Unavailable};
+use crate::{ArenaFullError, CpuError, Group, RunQueue, ThreadInfo, Time};
 use inner::{CURRENT, CpuInner, LIVING, Own, leave};
 use slot::Slot;
 use std::cell::{Cell, RefCell, UnsafeCell};
@@ -51,7 +51,7 @@ impl Cpu {
     ///
     /// # Errors
     /// If the process can reserve no address space for threads, or has 4,096 CPUs already.
-    pub fn new() -> Result<Cpu, Unavailable> {
+    pub fn new() -> Result<Cpu, CpuError> {
         Cpu::with(None)
     }
 
@@ -59,11 +59,11 @@ impl Cpu {
     ///
     /// # Errors
     /// As [`new`](Cpu::new).
-    pub fn new_in(group: &Group) -> Result<Cpu, Unavailable> {
+    pub fn new_in(group: &Group) -> Result<Cpu, CpuError> {
         Cpu::with(Some(Arc::clone(&group.members)))
     }
 
-    fn with(members: Option<Arc<Members>>) -> Result<Cpu, Unavailable> {
+    fn with(members: Option<Arc<Members>>) -> Result<Cpu, CpuError> {
         let group = members.as_ref().map_or(0, |members| members.id.get());
         let (id, entry) = directory::enter(members.clone())?;
         let slab = Slab::new(id, group).inspect_err(|_| directory::leave(id))?;
@@ -120,7 +120,7 @@ impl Cpu {
     /// # Errors
     /// If no room is left in the arena.
     #[inline]
-    pub fn thread(&mut self, future: impl Future<Output = ()> + 'static) -> Result<Thread, ArenaFull> {
+    pub fn thread(&mut self, future: impl Future<Output = ()> + 'static) -> Result<Thread, ArenaFullError> {
         self.inner().forked(future, 0)
     }
 
@@ -133,7 +133,7 @@ impl Cpu {
     pub fn send_thread(
         &mut self,
         future: impl Future<Output = ()> + Send + 'static,
-    ) -> Result<Thread, ArenaFull> {
+    ) -> Result<Thread, ArenaFullError> {
         let tags = self.inner().mobility();
         self.inner().forked(future, tags)
     }

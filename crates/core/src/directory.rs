@@ -5,10 +5,10 @@
 //!
 //! An [`Entry`] has what is reached from outside a CPU: its inbox, its memory, its group, and the
 //! count of its cancelled sleeps. `cpu.rs` enters and leaves it. `waker.rs`, `group.rs` and
-//! `birth.rs` post to it, and `quiet.rs` calls a CPU through it to look for a deadlock.
+//! `remote_spawn.rs` post to it, and `quiet.rs` calls a CPU through it to look for a deadlock.
 
 use crate::alarm::CancelCount;
-use crate::arena::Unavailable;
+use crate::arena::CpuError;
 use crate::cpu::step::CpuMemory;
 use crate::group::Members;
 use crate::inbox::Inbox;
@@ -42,11 +42,11 @@ static ENTRIES: [AtomicPtr<Entry>; CPUS_MAX] = [const { AtomicPtr::new(ptr::null
 /// The numbers to be used again, and the next number that was never used.
 static NUMBERS: Mutex<(Vec<u32>, u32)> = Mutex::new((Vec::new(), 0));
 
-pub(crate) fn enter(group: Option<Arc<Members>>) -> Result<(u32, &'static Entry), Unavailable> {
+pub(crate) fn enter(group: Option<Arc<Members>>) -> Result<(u32, &'static Entry), CpuError> {
     let mut numbers = NUMBERS.lock().expect("no panic under this lock");
     let id = match numbers.0.pop() {
         Some(id) => id,
-        None if numbers.1 as usize == CPUS_MAX => return Err(Unavailable::too_many_cpus(CPUS_MAX)),
+        None if numbers.1 as usize == CPUS_MAX => return Err(CpuError::too_many_cpus(CPUS_MAX)),
         None => {
             numbers.1 += 1;
             numbers.1 - 1

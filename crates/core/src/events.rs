@@ -172,14 +172,14 @@ impl From<io::Error> for RunError {
     }
 }
 
-impl From<crate::ArenaFull> for RunError {
-    fn from(e: crate::ArenaFull) -> RunError {
+impl From<crate::ArenaFullError> for RunError {
+    fn from(e: crate::ArenaFullError) -> RunError {
         RunError::Memory(e.to_string())
     }
 }
 
-impl From<crate::Unavailable> for RunError {
-    fn from(e: crate::Unavailable) -> RunError {
+impl From<crate::CpuError> for RunError {
+    fn from(e: crate::CpuError) -> RunError {
         RunError::Memory(e.to_string())
     }
 }

@@ -13,7 +13,7 @@ use crate::joinable::{JoinCell, JoinError, Joinable};
 use crate::release::release_in_turn;
 use crate::thread::Thread;
 use crate::wait_site::WaitSite;
-use crate::{ArenaFull, Cpu, waker};
+use crate::{ArenaFullError, Cpu, waker};
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -77,7 +77,7 @@ pub fn spawn_local<F: Future + 'static>(future: F) -> JoinHandle<F::Output> {
 /// # Panics
 /// Outside of a Selvedge thread.
 #[inline]
-pub fn try_spawn<F>(future: F) -> Result<JoinHandle<F::Output>, ArenaFull>
+pub fn try_spawn<F>(future: F) -> Result<JoinHandle<F::Output>, ArenaFullError>
 where
     F: Future + Send + 'static,
     F::Output: Send,
@@ -97,7 +97,7 @@ impl Cpu {
     ///
     /// # Errors
     /// If the arena is full.
-    pub fn spawn<F>(&mut self, future: F) -> Result<JoinHandle<F::Output>, ArenaFull>
+    pub fn spawn<F>(&mut self, future: F) -> Result<JoinHandle<F::Output>, ArenaFullError>
     where
         F: Future + Send + 'static,
         F::Output: Send,
@@ -113,7 +113,7 @@ impl Cpu {
     pub fn spawn_local<F: Future + 'static>(
         &mut self,
         future: F,
-    ) -> Result<JoinHandle<F::Output>, ArenaFull> {
+    ) -> Result<JoinHandle<F::Output>, ArenaFullError> {
         create_joinable::<false, false, F>(self.inner(), future, CANCELLABLE)
     }
 
@@ -121,7 +121,7 @@ impl Cpu {
     ///
     /// # Errors
     /// If the arena is full.
-    pub fn spawn_main<F>(&mut self, future: F) -> Result<JoinHandle<F::Output>, ArenaFull>
+    pub fn spawn_main<F>(&mut self, future: F) -> Result<JoinHandle<F::Output>, ArenaFullError>
     where
         F: Future + Send + 'static,
         F::Output: Send,
@@ -138,7 +138,7 @@ impl Cpu {
     pub fn spawn_main_local<F: Future + 'static>(
         &mut self,
         future: F,
-    ) -> Result<JoinHandle<F::Output>, ArenaFull> {
+    ) -> Result<JoinHandle<F::Output>, ArenaFullError> {
         create_joinable::<true, false, F>(self.inner(), future, CANCELLABLE)
     }
 }
@@ -150,7 +150,7 @@ fn create_joinable<const MAIN: bool, const MOVES: bool, F: Future + 'static>(
     cpu: &CpuInner,
     future: F,
     tags: u32,
-) -> Result<JoinHandle<F::Output>, ArenaFull> {
+) -> Result<JoinHandle<F::Output>, ArenaFullError> {
     let (key, body) = create(cpu, || Joinable::<F, MAIN>::new(future), tags)?;
     // SAFETY: created above, and ours. If `MOVES`, the caller has given it the tags of a mobile
     // thread.

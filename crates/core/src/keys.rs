@@ -1,7 +1,7 @@
 //! [`Keys`]: the threads that are to be resumed, in the order in which they were first added.
 //!
-//! The [`Inbox`](crate::Inbox) of a CPU keeps one. Other OS threads add the keys of threads that
-//! they wake, and the CPU takes the whole list at its next look.
+//! The [`Inbox`](crate::internal::Inbox) of a CPU keeps one. Other OS threads add the keys of
+//! threads that they wake, and the CPU takes the whole list at its next look.
 
 use std::collections::HashSet;
 

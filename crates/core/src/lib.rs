@@ -63,7 +63,7 @@
 // OS threads: `parker.rs` (sleep and wake-up; `inbox.rs`, `blocking.rs` and the event loops of `io`
 // use it), `reply_cell.rs` (one reply; `call.rs`, `scope`, `sched` and `io`'s pool use it),
 // `inbox.rs`, `quiet.rs` (when a deadlock is told), `state.rs`, `lock.rs`, `alarm.rs`, `biased.rs`,
-// `outlet.rs`, `around.rs` (the context of a poll, which goes with its stack).
+// `outlet.rs`, `task_context.rs` (the context of a poll, which goes with its stack).
 //
 // Invariants:
 // - `core` waits for nothing outside the process, opens no descriptor for a thread, and starts no
@@ -106,9 +106,7 @@ macro_rules! constant {
 
 mod alarm;
 mod arena;
-mod around;
 mod biased;
-mod birth;
 mod blocking;
 mod body;
 pub mod budget;
@@ -130,6 +128,8 @@ mod header;
 mod huge_pages;
 mod inbox;
 mod indivisible;
+#[doc(hidden)]
+pub mod internal;
 mod join;
 mod join_state;
 mod joinable;
@@ -148,12 +148,14 @@ mod quiet;
 mod quietly;
 mod readiness;
 mod release;
+mod remote_spawn;
 mod reply_cell;
 mod round_robin;
 mod run_queue;
 mod shield;
 mod standstill;
 mod state;
+mod task_context;
 mod thread;
 mod thread_info;
 mod thread_value;
@@ -167,69 +169,33 @@ mod waker;
 mod written_name;
 mod yield_now;
 
-#[doc(hidden)]
-pub use alarm::SleepHandle;
 pub use alarm::{Alarm, CancelCount, CancelFlag};
-pub use arena::{ArenaFull, Unavailable};
-#[doc(hidden)]
-pub use around::{
-    Around, CancelPayload, around, exchange_around, exchange_frame, exchange_stack, this_stack,
-};
+pub use arena::{ArenaFullError, CpuError};
 pub use biased::{Guest, Inside, Outside, Owner, Visit, biased};
-pub use birth::{Adopt, Birth, adopter};
-#[doc(hidden)]
-pub use blocking::{insist, run_blocking};
 pub use call::{Answer, Call, Syscall};
 pub use calling::{Calling, call};
 pub use cpu::Cpu;
-#[doc(hidden)]
-pub use cpu::ask::is_lent_here;
-#[doc(hidden)]
-pub use cpu::inner::running_cpu;
 pub use deadlock::Deadlock;
 pub use events::{Events, NoEvents, Relief, RunError};
 pub use exception::{Catch, Exception, Panic, catch, throw};
 pub use fences::{heavy_fence, light_fence, prepare_heavy_fence};
 pub use fork::{Fork, detach, detach_local, fork, fork_local};
-#[doc(hidden)]
-pub use freed::{FreedList, ListHead};
 pub use group::Group;
-#[doc(hidden)]
-pub use huge_pages::{HUGE_PAGE, advise_huge_pages, prepare_pages};
-#[doc(hidden)]
-pub use inbox::Inbox;
-#[doc(hidden)]
-pub use indivisible::{indivisible, is_indivisible};
 pub use join::{JoinHandle, spawn, spawn_local, try_spawn};
-#[doc(hidden)]
-pub use join_state::{JoinState, Joiner};
 pub use joinable::JoinError;
 pub use lock::{Guard, LocalGuard, LocalLock, Lock, WordGuard, WordLock};
 pub use nbio::Nbio;
 pub use outlet::Outlet;
-#[doc(hidden)]
-pub use outlet::{Inlet, Ticket, outlet};
 pub use park::{Park, park};
-#[doc(hidden)]
-pub use parker::Parker;
-#[doc(hidden)]
-pub use per_process::PerProcess;
 pub use performing::{Performing, nbio};
 pub use quiet::Quiet;
-#[doc(hidden)]
-pub use quiet::{CallUnderWay, Ledger};
-#[doc(hidden)]
-pub use quietly::quietly;
 pub use readiness::{
     SleepUntil, WaitFd, in_thread, now, set_fallback, sleep, sleep_until, this_thread, wait,
 };
-#[doc(hidden)]
-pub use reply_cell::ReplyCell;
-pub use round_robin::{round_robin, round_robin_until, round_robin_with, steps};
+pub use remote_spawn::{Adopt, RemoteSpawn, adopter};
+pub use round_robin::{round_robin, round_robin_on, round_robin_over, steps};
 pub use run_queue::{RunQueue, SendQueue};
 pub use shield::{Shield, shield};
-#[doc(hidden)]
-pub use state::{Woken, Word, park as park_state, take_notification, wake as wake_state};
 pub use thread::{SendThread, Thread};
 pub use thread_info::ThreadInfo;
 pub use thread_value::{ThreadValue, WithValue};

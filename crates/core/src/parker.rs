@@ -1,10 +1,10 @@
 //! [`Parker`]: how an OS thread falls asleep and is roused without losing a call.
 //!
-//! Three kinds of sleepers have one. An [`Inbox`](crate::Inbox) has it for the OS thread of a CPU,
-//! which sleeps in its event source. [`run_blocking`](crate::run_blocking) has it for an OS thread
-//! that waits for one future. The event loops of `io` have it for their wait in the kernel. The
-//! means by which the sleep ends (an unpark, a write to an eventfd) belongs to them, and is no part
-//! of this file.
+//! Three kinds of sleepers have one. An [`Inbox`](crate::internal::Inbox) has it for the OS thread
+//! of a CPU, which sleeps in its event source. [`run_blocking`](crate::internal::run_blocking) has
+//! it for an OS thread that waits for one future. The event loops of `io` have it for their wait in
+//! the kernel. The means by which the sleep ends (an unpark, a write to an eventfd) belongs to
+//! them, and is no part of this file.
 //!
 //! # Words
 //! The **owner** is the OS thread that sleeps. A **rouser** is any other OS thread that has a

@@ -11,8 +11,8 @@
 //! in this way, the next release that nests in no other empties the queue.
 
 use crate::arena::Key;
-use crate::around::this_stack;
 use crate::body;
+use crate::task_context::this_stack;
 use std::cell::Cell;
 use std::ptr;
 

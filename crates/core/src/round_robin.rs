@@ -1,7 +1,7 @@
-//! The reference scheduler: [`round_robin`]. The documentation of [`round_robin_with`] has its loop
+//! The reference scheduler: [`round_robin`]. The documentation of [`round_robin_over`] has its loop
 //! in a plain form. The functions here do the same, and enter their CPU once for many steps.
 //!
-//! Programs call the first two; `per_core` of `sched` calls `round_robin_until` on each of its OS
+//! Programs call the first two; `per_core` of `sched` calls `round_robin_on` on each of its OS
 //! threads. A change of the loop is a change of the plain form in the documentation too.
 
 use crate::cpu::run::Brief;
@@ -11,7 +11,7 @@ use std::future::Future;
 /// Runs `main` and the threads that it creates, one step each in turn, until `main` has ended;
 /// returns the result of `main`. The threads that are left are cancelled.
 ///
-/// It serves threads that wait only for one another. [`round_robin_with`] takes an event loop too.
+/// It serves threads that wait only for one another. [`round_robin_over`] takes an event loop too.
 ///
 /// # Errors
 /// See [`RunError`], above all the deadlock.
@@ -19,7 +19,7 @@ use std::future::Future;
 /// # Panics
 /// If `main` panics.
 pub fn round_robin<F: Future + 'static>(main: F) -> Result<F::Output, RunError> {
-    round_robin_with(&mut NoEvents::new(), main)
+    round_robin_over(&mut NoEvents::new(), main)
 }
 
 /// As [`round_robin`], with an event source for descriptors and time.
@@ -79,14 +79,14 @@ pub fn round_robin<F: Future + 'static>(main: F) -> Result<F::Output, RunError> 
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[doc(alias = "worker_main")]
-pub fn round_robin_with<F: Future + 'static>(
+pub fn round_robin_over<F: Future + 'static>(
     events: &mut impl Events,
     main: F,
 ) -> Result<F::Output, RunError> {
-    round_robin_until(Cpu::new()?, events, main, || false).map(|output| output.expect("it is not stopped"))
+    round_robin_on(Cpu::new()?, events, main, || false).map(|output| output.expect("it is not stopped"))
 }
 
-/// As [`round_robin_with`], on this CPU, until `stop` returns true at the beginning of a turn; then
+/// As [`round_robin_over`], on this CPU, until `stop` returns true at the beginning of a turn; then
 /// the result is `None`. The code that makes `stop` return true also calls the CPU's
 /// [unparker](Cpu::unparker).
 ///
@@ -95,7 +95,7 @@ pub fn round_robin_with<F: Future + 'static>(
 ///
 /// # Panics
 /// If `main` panics.
-pub fn round_robin_until<F: Future + 'static>(
+pub fn round_robin_on<F: Future + 'static>(
     mut cpu: Cpu,
     events: &mut impl Events,
     main: F,
@@ -131,7 +131,7 @@ const STEPS_PER_TURN: usize = 256;
 
 /// The steps of one turn: threads run in the order in which they became ready.
 ///
-/// This is `worker_main` in the example of [`round_robin_with`]. It enters the CPU once for all
+/// This is `worker_main` in the example of [`round_robin_over`]. It enters the CPU once for all
 /// steps, and looks at the brief end of each step instead of a whole [`Trace`].
 ///
 /// # Errors

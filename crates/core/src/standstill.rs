@@ -5,6 +5,7 @@
 //! once more. The notice is written once in a process, because a program may wait for such an OS
 //! thread for long, and rightly.
 
+use crate::quietly::quietly;
 use crate::{Time, directory, quiet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -49,6 +50,6 @@ pub(crate) fn notice(since: Time) {
             "selvedge: all threads have waited for {waited:.1?}, and none for the kernel or the clock. No deadlock is \
              reported, because {active} {threads} of the process {verb} not known to be idle, and could wake a thread"
         );
-        crate::quietly(|| eprintln!("{message}"));
+        quietly(|| eprintln!("{message}"));
     }
 }

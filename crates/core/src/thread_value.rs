@@ -51,7 +51,7 @@ use std::thread::LocalKey;
 ///     logs
 /// })?;
 /// assert_eq!(logs, ["request 0", "request 1", "request 2"]);
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 #[doc(alias = "thread_local")]
 #[doc(alias = "task_local")]

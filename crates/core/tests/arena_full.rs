@@ -4,7 +4,7 @@
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 use selvedge_core::{
-    ArenaFull, JoinError, JoinHandle, RunError, round_robin, spawn_local, try_spawn, yield_now,
+    ArenaFullError, JoinError, JoinHandle, RunError, round_robin, spawn_local, try_spawn, yield_now,
 };
 use std::future::pending;
 use std::panic::{catch_unwind, set_hook, take_hook};
@@ -16,7 +16,7 @@ async fn large() {
     std::hint::black_box(&room);
 }
 
-async fn fill() -> (Vec<JoinHandle<()>>, ArenaFull) {
+async fn fill() -> (Vec<JoinHandle<()>>, ArenaFullError) {
     let mut threads = Vec::new();
     loop {
         match try_spawn(large()) {

@@ -10,7 +10,7 @@ use selvedge_core::observe::{
 };
 use selvedge_core::{
     Cpu, Deadline, Interest, JoinHandle, Local, NoEvents, Readiness, Syscall, Time, Trace, WaitFd, WaitQueue,
-    call, exit, fork, nbio, park, round_robin, round_robin_with, sleep_until, spawn, spawn_local, yield_now,
+    call, exit, fork, nbio, park, round_robin, round_robin_over, sleep_until, spawn, spawn_local, yield_now,
 };
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -244,7 +244,7 @@ fn a_thread_that_waits_for_several_things() {
 #[test]
 fn turns_sleep_and_mail() {
     let _observing = observing();
-    round_robin_with(&mut NoEvents::new(), async {
+    round_robin_over(&mut NoEvents::new(), async {
         let done = Arc::new(AtomicBool::new(false));
         while !done.load(Ordering::Acquire) {
             let done = done.clone();

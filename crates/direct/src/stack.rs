@@ -19,7 +19,7 @@
 
 use corosensei::Yielder;
 use corosensei::stack::{STACK_ALIGNMENT, StackPointer};
-use selvedge_core::{Around, quietly, this_stack};
+use selvedge_core::internal::{TaskContext, quietly, this_stack};
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::mem::{ManuallyDrop, offset_of, size_of};
 use std::ptr::{self, NonNull};
@@ -135,8 +135,9 @@ pub(crate) struct Control {
 pub(crate) struct ColdControl {
     /// A clone that keeps the data of `lent` alive while the stack is left within a poll.
     pub(crate) kept: Cell<Option<Waker>>,
-    /// The task context of the polls on the stack (`core`'s `around.rs`), while the stack is left.
-    around: Cell<Option<Around>>,
+    /// The task context of the polls on the stack (`core`'s `task_context.rs`), while the stack is
+    /// left.
+    context: Cell<Option<TaskContext>>,
     /// The frame of the evaluation around the code on this stack, while the stack is left.
     frame: Cell<*const ()>,
     /// The stack has nothing to be unwound, and will not be resumed.
@@ -169,7 +170,7 @@ impl Control {
             surrounded: Cell::new(false),
             cold: ColdControl {
                 kept: Cell::new(None),
-                around: Cell::new(None),
+                context: Cell::new(None),
                 frame: Cell::new(ptr::null()),
                 is_left: Cell::new(false),
                 outermost: Cell::new(ptr::null()),
@@ -183,20 +184,20 @@ impl Control {
 
     /// Takes what surrounds the polls on this stack: the scope, and the frame of the evaluation.
     #[inline(always)]
-    pub(crate) fn surroundings(&self) -> (Option<Around>, *const ()) {
+    pub(crate) fn surroundings(&self) -> (Option<TaskContext>, *const ()) {
         if !self.surrounded.get() {
             return (None, ptr::null());
         }
         self.surrounded.set(false);
-        (self.cold.around.take(), self.cold.frame.get())
+        (self.cold.context.take(), self.cold.frame.get())
     }
 
     /// Keeps the task context while the stack is left.
     #[inline(always)]
-    pub(crate) fn keep_surroundings(&self, around: Option<Around>, frame: *const ()) {
-        if around.is_some() || !frame.is_null() {
+    pub(crate) fn keep_surroundings(&self, context: Option<TaskContext>, frame: *const ()) {
+        if context.is_some() || !frame.is_null() {
             self.surrounded.set(true);
-            self.cold.around.set(around);
+            self.cold.context.set(context);
             self.cold.frame.set(frame);
         }
     }
@@ -248,11 +249,11 @@ impl NativeStack {
 impl Drop for NativeStack {
     fn drop(&mut self) {
         let control = self.control();
-        let (kept, around) = (control.cold.kept.take(), control.cold.around.take());
+        let (kept, context) = (control.cold.kept.take(), control.cold.context.take());
         // Their drops may run code of the program.
-        if kept.is_some() || around.is_some() {
+        if kept.is_some() || context.is_some() {
             quietly(|| drop(kept));
-            quietly(|| drop(around));
+            quietly(|| drop(context));
         }
         let (end, bytes) = (control.cold.end, control.cold.bytes);
         let kept = KEPT.try_with(|kept| {

@@ -16,10 +16,11 @@
 
 use crate::stack::{Control, NativeStack, STACK_BYTES};
 use corosensei::{Coroutine, CoroutineResult};
-use selvedge_core::{
-    CancelPayload, around, exchange_around, exchange_frame, exchange_stack, in_thread, is_lent_here,
-    running_cpu, spawn_local,
+use selvedge_core::internal::{
+    CancelPayload, exchange_frame, exchange_stack, exchange_task_context, is_lent_here, running_cpu,
+    task_context,
 };
+use selvedge_core::{in_thread, spawn_local};
 use std::any::Any;
 use std::fmt;
 use std::future::Future;
@@ -260,7 +261,7 @@ impl<T: 'static> Fiber<T> {
     fn new<F: FnOnce() -> T + 'static>(body: F, options: Options) -> Fiber<T> {
         let name = options.name.unwrap_or(std::any::type_name::<F>());
         let stack = NativeStack::take(options.bytes, name).unwrap_or_else(|error| panic!("{error}"));
-        stack.control().keep_surroundings(around(), ptr::null());
+        stack.control().keep_surroundings(task_context(), ptr::null());
         let control: *const Control = stack.control();
         let coroutine = Coroutine::with_stack(stack, move |yielder, ()| {
             // SAFETY: the control block lives as long as the stack that this runs on.
@@ -306,13 +307,13 @@ impl<T: 'static> Fiber<T> {
         let control = self.control();
         control.cpu.set(running_cpu());
         control.panicking.set(std::thread::panicking());
-        let (around, frame) = control.surroundings();
-        let (around, frame) = (exchange_around(around), exchange_frame(frame));
+        let (context, frame) = control.surroundings();
+        let (context, frame) = (exchange_task_context(context), exchange_frame(frame));
         let outer = exchange_stack(self.control.cast());
         // This does not unwind, because `new` catches the body's panics on the body's own stack.
         let result = self.coroutine.resume(());
         exchange_stack(outer);
-        self.control().keep_surroundings(exchange_around(around), exchange_frame(frame));
+        self.control().keep_surroundings(exchange_task_context(context), exchange_frame(frame));
         result
     }
 

@@ -7,7 +7,7 @@
 
 use crate::stack::{Control, current};
 use crate::unwinding::{CancellationFate, fate_of_cancellation};
-use selvedge_core::{CancelPayload, is_indivisible, running_cpu};
+use selvedge_core::internal::{CancelPayload, is_indivisible, running_cpu};
 use std::panic::resume_unwind;
 use std::pin::pin;
 use std::task::{Context, Poll};

@@ -1,5 +1,5 @@
 //! Why a graph over ranks did not end well: [`DistributedError`], [`StuckRanks`], and
-//! [`DistributedFault`], which a step returns.
+//! [`DistributedStepError`], which a step returns.
 //!
 //! `outcome.rs` makes the errors of a run, the same on every rank.
 
@@ -56,7 +56,7 @@ pub struct MissingOnRank {
 /// What a step may do wrong in a graph over ranks, beside what it may do wrong in any graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum DistributedFault {
+pub enum DistributedStepError {
     /// A collection names a rank for a key or a tag that there is not.
     NoSuchRank {
         /// The name of the collection.
@@ -78,13 +78,13 @@ pub enum DistributedFault {
     },
 }
 
-impl fmt::Display for DistributedFault {
+impl fmt::Display for DistributedStepError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            DistributedFault::NoSuchRank { collection, key, rank, ranks } => {
+            DistributedStepError::NoSuchRank { collection, key, rank, ranks } => {
                 write!(f, "{collection}[{key}] is for rank {rank}, and there are {ranks} ranks")
             }
-            DistributedFault::GetAfterPut { collection, key } => {
+            DistributedStepError::GetAfterPut { collection, key } => {
                 write!(f, "got item {collection}[{key}] after it had put for another rank; ")?;
                 f.write_str("it may run again, so it must get first")
             }
@@ -92,7 +92,7 @@ impl fmt::Display for DistributedFault {
     }
 }
 
-impl Error for DistributedFault {}
+impl Error for DistributedStepError {}
 
 impl fmt::Display for StuckRanks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -9,7 +9,7 @@
 //! A fetch is a step on the rank that keeps the item. It gets the item as every step does, so it
 //! waits if the item is not there yet, and is in the count of a counted item.
 
-use crate::error::DistributedFault;
+use crate::error::DistributedStepError;
 use crate::outbox::Outbox;
 use crate::placement::{ItemPlacement, PlacementWay};
 use selvedge_cnc::{ItemCol, ItemKey, StepContext, StepResult};
@@ -92,7 +92,7 @@ impl<K: ItemKey + Message> ItemsOfRanks<K> {
             return Ok(rank);
         }
         let (collection, key) = (self.name.clone(), format!("{key:?}"));
-        Err(DistributedFault::NoSuchRank { collection, key, rank, ranks: self.ranks }.into())
+        Err(DistributedStepError::NoSuchRank { collection, key, rank, ranks: self.ranks }.into())
     }
 
     /// The ranks to which a put of the key goes, in order.

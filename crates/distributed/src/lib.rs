@@ -7,7 +7,7 @@
 //! | collections | [`DistributedTags`], [`DistributedRanges`], [`DistributedItems`], [`ItemPlacement`] |
 //! | steps, and what they see | [`DistributedStep`], [`DistributedNeeds`], [`DistributedAsyncStep`] |
 //! | a stage of a pipeline on another rank | [`RankStages`], [`StagePool`], [`on_rank()`], [`OnRank`], [`RemoteItem`] |
-//! | what went wrong | [`DistributedError`], [`StuckRanks`], [`MissingOnRank`], [`DistributedFault`] |
+//! | what went wrong | [`DistributedError`], [`StuckRanks`], [`MissingOnRank`], [`DistributedStepError`] |
 //!
 //! # Examples
 //! See [`graph()`] and [`RankStages`].
@@ -56,7 +56,7 @@ mod termination;
 
 pub use async_step::DistributedAsyncStep;
 pub use driver::RankTraffic;
-pub use error::{DistributedError, DistributedFault, MissingOnRank, StuckRanks};
+pub use error::{DistributedError, DistributedStepError, MissingOnRank, StuckRanks};
 pub use finished::FinishedRanks;
 pub use graph::{DistributedGraph, graph};
 pub use item_collection::DistributedItems;

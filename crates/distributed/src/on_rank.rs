@@ -9,7 +9,7 @@ use crate::remote_item::RemoteItem;
 use crate::stages::{RemoteStage, StagePool};
 use crate::stream::{StreamKind, StreamLink, WINDOW};
 use selvedge_core::{Exception, JoinError, JoinHandle, catch, in_thread, spawn};
-use selvedge_flow::{AfterInflow, BoxedSupply, Inflow, Supply, made};
+use selvedge_flow::{AfterSource, BoxedSource, FlowSource, Source, made};
 use selvedge_mpi::Error;
 use selvedge_pipeline::{
     AfterGenerator, Generate, Generator, Item, StageError, Store, StreamPlace, Transduce, Unchanged,
@@ -33,19 +33,19 @@ impl<A: ?Sized, B: ?Sized> fmt::Debug for OnRank<A, B> {
     }
 }
 
-impl<A, B, C, S, T> AfterInflow<A, B, S, T> for OnRank<B, C>
+impl<A, B, C, S, T> AfterSource<A, B, S, T> for OnRank<B, C>
 where
     A: Item + ?Sized,
     B: RemoteItem + ?Sized,
     C: RemoteItem + ?Sized,
-    S: Supply<A> + 'static,
+    S: Source<A> + 'static,
     T: Transduce<A, B> + Send + 'static,
 {
-    type Whole = Inflow<C, C, OnRankOf<B, C>, Unchanged>;
+    type Whole = FlowSource<C, C, OnRankOf<B, C>, Unchanged>;
 
-    fn after(self, source: Inflow<A, B, S, T>) -> Self::Whole {
-        let upstream = source.into_source().boxed().into_supply();
-        Inflow::new(OnRankOf { begin: Some((upstream, self)), running: None, items: C::Store::default() })
+    fn after(self, source: FlowSource<A, B, S, T>) -> Self::Whole {
+        let upstream = source.into_source().boxed().into_inner();
+        FlowSource::new(OnRankOf { begin: Some((upstream, self)), running: None, items: C::Store::default() })
     }
 }
 
@@ -55,7 +55,7 @@ where
     C: RemoteItem + ?Sized,
     G: Generate<B> + Send + 'static,
 {
-    type Whole = Inflow<C, C, OnRankOf<B, C>, Unchanged>;
+    type Whole = FlowSource<C, C, OnRankOf<B, C>, Unchanged>;
 
     fn after(self, generator: Generator<B, G>) -> Self::Whole {
         made(generator) >> self
@@ -65,7 +65,7 @@ where
 /// The supply of [`on_rank`](crate::on_rank()).
 pub struct OnRankOf<A: RemoteItem + ?Sized, B: RemoteItem + ?Sized> {
     /// What the first `next` starts.
-    begin: Option<(BoxedSupply<A>, OnRank<A, B>)>,
+    begin: Option<(BoxedSource<A>, OnRank<A, B>)>,
     running: Option<RunningStream<A, B>>,
     /// The items that are lent.
     items: B::Store,
@@ -99,7 +99,7 @@ struct StreamRest<A: RemoteItem + ?Sized, B: RemoteItem + ?Sized> {
     types: PhantomData<fn(&A) -> &B>,
 }
 
-impl<A: RemoteItem + ?Sized, B: RemoteItem + ?Sized> Supply<B> for OnRankOf<A, B> {
+impl<A: RemoteItem + ?Sized, B: RemoteItem + ?Sized> Source<B> for OnRankOf<A, B> {
     async fn next(&mut self) -> Result<Option<B::Chunk<'_>>, StageError> {
         if let Some((upstream, on_rank)) = self.begin.take() {
             self.running = Some(RunningStream::start(upstream, on_rank).await?);
@@ -130,7 +130,7 @@ impl<A: RemoteItem + ?Sized, B: RemoteItem + ?Sized> RunningStream<A, B> {
     /// # Errors
     /// If the stream cannot be opened. The source is closed then.
     async fn start(
-        upstream: BoxedSupply<A>,
+        upstream: BoxedSource<A>,
         OnRank { pool, rank, stage }: OnRank<A, B>,
     ) -> Result<RunningStream<A, B>, StageError> {
         let name = pool.name(stage).to_string();
@@ -246,7 +246,7 @@ impl<A: RemoteItem + ?Sized, B: RemoteItem + ?Sized> Drop for RunningStream<A, B
 
 /// The feeder: sends the chunks of the source, until it is stopped, and closes the source.
 async fn feed<A: RemoteItem + ?Sized>(
-    mut upstream: BoxedSupply<A>,
+    mut upstream: BoxedSource<A>,
     link: StreamLink,
     credits: Taker<()>,
     stop: Arc<Event>,
@@ -267,7 +267,7 @@ async fn feed<A: RemoteItem + ?Sized>(
 /// # Errors
 /// The failure of the source.
 async fn send_chunks<A: RemoteItem + ?Sized>(
-    upstream: &mut BoxedSupply<A>,
+    upstream: &mut BoxedSource<A>,
     link: &StreamLink,
     credits: &Taker<()>,
 ) -> Result<(), StageError> {

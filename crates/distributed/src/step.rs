@@ -6,7 +6,7 @@
 //! itself keeps the rule that a step which may run again gets before it puts. Otherwise such a step
 //! would send its puts twice.
 
-use crate::error::DistributedFault;
+use crate::error::DistributedStepError;
 use crate::item_collection::{DistributedItems, PutScope};
 use crate::tag_collection::DistributedTags;
 use selvedge_cnc::{ItemKey, Needs, StepContext, StepResult};
@@ -92,7 +92,7 @@ impl<'s, 'g> DistributedStep<'s, 'g> {
     fn before_get<K: ItemKey, V>(&self, items: DistributedItems<'g, K, V>, key: &K) -> StepResult {
         if self.may_run_again && self.has_sent.get() {
             let (collection, key) = (items.local.name().to_string(), format!("{key:?}"));
-            return Err(DistributedFault::GetAfterPut { collection, key }.into());
+            return Err(DistributedStepError::GetAfterPut { collection, key }.into());
         }
         Ok(())
     }

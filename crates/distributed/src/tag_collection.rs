@@ -4,7 +4,7 @@
 //! a memoised collection remembers each tag on one rank. A range is cut before (`ranges.rs`), and
 //! its parts go to the ranks that `compute_on` names for them.
 
-use crate::error::DistributedFault;
+use crate::error::DistributedStepError;
 use crate::item_collection::PutScope;
 use crate::outbox::Outbox;
 use selvedge_cnc::{ItemKey, StepResult, TagCol};
@@ -70,7 +70,7 @@ impl<T: ItemKey + Message> TagsOfRanks<T> {
         (self.placement)(tag, &mut |rank, tag| {
             if rank >= ranks {
                 let (collection, key) = (name.to_string(), format!("{tag:?}"));
-                return Err(DistributedFault::NoSuchRank { collection, key, rank, ranks }.into());
+                return Err(DistributedStepError::NoSuchRank { collection, key, rank, ranks }.into());
             }
             if rank == self.rank {
                 return put_here(tag);

@@ -1,15 +1,15 @@
 //! Sources from the streams and readers of other libraries, and streams and readers of sources.
 //!
 //! Programs call [`stream`], [`async_read`] and [`async_write`], and the methods
-//! [`Inflow::into_stream`] and [`Inflow::into_read`]. The traits are those of `futures-core` and
-//! `futures-io`.
+//! [`FlowSource::into_stream`] and [`FlowSource::into_read`]. The traits are those of
+//! `futures-core` and `futures-io`.
 //!
-//! A stream is polled, and a source has futures. So `PolledInflow` keeps the future that fills a
-//! vector between two polls. It drops the supply without `Supply::close`, because the drop of a
+//! A stream is polled, and a source has futures. So `PolledSource` keeps the future that fills a
+//! vector between two polls. It drops the source without `Source::close`, because the drop of a
 //! stream cannot wait.
 
 use crate::items::failed;
-use crate::role::{Accept, Inflow, Outflow, Supply, Upstream};
+use crate::role::{FlowSource, FlowTarget, Source, Target, Upstream};
 use futures_core::Stream;
 use futures_io::{AsyncRead, AsyncWrite};
 use selvedge_pipeline::{Flow, Item, StageError, Transduce, Unchanged};
@@ -24,7 +24,7 @@ use std::task::{Context, Poll, ready};
 /// asks for.
 const CHUNK: (usize, usize) = (1024, 64 << 10);
 
-/// The supply of [`stream`].
+/// The source of [`stream`].
 pub struct FromStream<R: Stream> {
     stream: Pin<Box<R>>,
     items: Vec<R::Item>,
@@ -43,11 +43,11 @@ pub struct FromStream<R: Stream> {
 /// });
 /// assert_eq!(doubled.unwrap().unwrap(), [2, 4]);
 /// ```
-pub fn stream<R>(stream: R) -> Inflow<R::Item, R::Item, FromStream<R>, Unchanged>
+pub fn stream<R>(stream: R) -> FlowSource<R::Item, R::Item, FromStream<R>, Unchanged>
 where
     R: Stream<Item: Clone + Send + 'static> + Send,
 {
-    Inflow::new(FromStream { stream: Box::pin(stream), items: Vec::new(), ended: false })
+    FlowSource::new(FromStream { stream: Box::pin(stream), items: Vec::new(), ended: false })
 }
 
 impl<R: Stream> fmt::Debug for FromStream<R> {
@@ -56,7 +56,7 @@ impl<R: Stream> fmt::Debug for FromStream<R> {
     }
 }
 
-impl<R: Stream<Item: Clone + Send + 'static> + Send> Supply<R::Item> for FromStream<R> {
+impl<R: Stream<Item: Clone + Send + 'static> + Send> Source<R::Item> for FromStream<R> {
     async fn next(&mut self) -> Result<Option<&[R::Item]>, StageError> {
         self.items.clear();
         // All items that are ready, and at least one.
@@ -76,7 +76,7 @@ impl<R: Stream<Item: Clone + Send + 'static> + Send> Supply<R::Item> for FromStr
     }
 }
 
-/// The supply of [`async_read`].
+/// The source of [`async_read`].
 #[derive(Debug)]
 pub struct AsyncReading<R> {
     reader: Pin<Box<R>>,
@@ -99,11 +99,11 @@ pub struct AsyncReading<R> {
 /// });
 /// assert_eq!(read.unwrap().unwrap(), b"warp");
 /// ```
-pub fn async_read<R: AsyncRead + Send>(reader: R) -> Inflow<u8, u8, AsyncReading<R>, Unchanged> {
-    Inflow::new(AsyncReading { reader: Box::pin(reader), block: vec![0; CHUNK.1], come: 0 })
+pub fn async_read<R: AsyncRead + Send>(reader: R) -> FlowSource<u8, u8, AsyncReading<R>, Unchanged> {
+    FlowSource::new(AsyncReading { reader: Box::pin(reader), block: vec![0; CHUNK.1], come: 0 })
 }
 
-impl<R: AsyncRead + Send> Supply<u8> for AsyncReading<R> {
+impl<R: AsyncRead + Send> Source<u8> for AsyncReading<R> {
     async fn next(&mut self) -> Result<Option<&[u8]>, StageError> {
         let read = poll_fn(|cx| self.reader.as_mut().poll_read(cx, &mut self.block)).await;
         let length = read.map_err(|error| failed("async_read", self.come, error))?;
@@ -134,11 +134,11 @@ pub struct AsyncWriting<W> {
 /// assert_eq!(written, b"warp");
 /// # Ok::<(), selvedge::pipeline::StageError>(())
 /// ```
-pub fn async_write<W: AsyncWrite + Send>(writer: W) -> Outflow<u8, u8, Unchanged, AsyncWriting<W>> {
-    Outflow::new(AsyncWriting { writer: Box::pin(writer), written: 0 })
+pub fn async_write<W: AsyncWrite + Send>(writer: W) -> FlowTarget<u8, u8, Unchanged, AsyncWriting<W>> {
+    FlowTarget::new(AsyncWriting { writer: Box::pin(writer), written: 0 })
 }
 
-impl<W: AsyncWrite + Send> Accept<u8> for AsyncWriting<W> {
+impl<W: AsyncWrite + Send> Target<u8> for AsyncWriting<W> {
     async fn put(&mut self, items: &mut Vec<u8>) -> Result<Flow, StageError> {
         let mut left = &items[..];
         while !left.is_empty() {
@@ -161,7 +161,7 @@ impl<W: AsyncWrite + Send> Accept<u8> for AsyncWriting<W> {
 }
 
 /// A source, and the future in which it fills a vector.
-struct PolledInflow<A: ?Sized, B, S, T> {
+struct PolledSource<A: ?Sized, B, S, T> {
     state: FillState<A, B, S, T>,
     items: Vec<B>,
     taken: usize,
@@ -177,16 +177,16 @@ enum FillState<A: ?Sized, B, S, T> {
     Over(Option<StageError>),
 }
 
-impl<A, B, S, T> PolledInflow<A, B, S, T>
+impl<A, B, S, T> PolledSource<A, B, S, T>
 where
     A: Item + ?Sized,
     B: Clone + Send + 'static,
-    S: Supply<A> + 'static,
+    S: Source<A> + 'static,
     T: Transduce<A, B> + Send + 'static,
 {
-    fn new(source: Inflow<A, B, S, T>) -> Self {
-        let upstream = Upstream::new(source.supply, source.stages.into_stage());
-        PolledInflow { state: FillState::Idle(upstream), items: Vec::new(), taken: 0 }
+    fn new(source: FlowSource<A, B, S, T>) -> Self {
+        let upstream = Upstream::new(source.source, source.stages.into_stage());
+        PolledSource { state: FillState::Idle(upstream), items: Vec::new(), taken: 0 }
     }
 
     /// The items that are not taken yet: at least one, or none at the end.
@@ -227,14 +227,14 @@ where
     }
 }
 
-/// A source as a [`Stream`]. See [`Inflow::into_stream`].
+/// A source as a [`Stream`]. See [`FlowSource::into_stream`].
 pub struct IntoStream<A: ?Sized, B, S, T> {
-    polled: PolledInflow<A, B, S, T>,
+    polled: PolledSource<A, B, S, T>,
 }
 
-/// A source of bytes as an [`AsyncRead`]. See [`Inflow::into_read`].
+/// A source of bytes as an [`AsyncRead`]. See [`FlowSource::into_read`].
 pub struct IntoRead<A: ?Sized, S, T> {
-    polled: PolledInflow<A, u8, S, T>,
+    polled: PolledSource<A, u8, S, T>,
 }
 
 impl<A: ?Sized, B, S, T> fmt::Debug for IntoStream<A, B, S, T> {
@@ -249,11 +249,11 @@ impl<A: ?Sized, S, T> fmt::Debug for IntoRead<A, S, T> {
     }
 }
 
-impl<A, B, S, T> Inflow<A, B, S, T>
+impl<A, B, S, T> FlowSource<A, B, S, T>
 where
     A: Item + ?Sized,
     B: Clone + Send + 'static,
-    S: Supply<A> + 'static,
+    S: Source<A> + 'static,
     T: Transduce<A, B> + Send + 'static,
 {
     /// The items as a [`Stream`] for other libraries. A failure is the last item.
@@ -272,14 +272,14 @@ where
     /// assert_eq!(items, [1, 2]);
     /// ```
     pub fn into_stream(self) -> IntoStream<A, B, S, T> {
-        IntoStream { polled: PolledInflow::new(self) }
+        IntoStream { polled: PolledSource::new(self) }
     }
 }
 
-impl<A, S, T> Inflow<A, u8, S, T>
+impl<A, S, T> FlowSource<A, u8, S, T>
 where
     A: Item + ?Sized,
-    S: Supply<A> + 'static,
+    S: Source<A> + 'static,
     T: Transduce<A, u8> + Send + 'static,
 {
     /// The bytes as an [`AsyncRead`] for other libraries. A failure is an error of the kind
@@ -301,7 +301,7 @@ where
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn into_read(self) -> IntoRead<A, S, T> {
-        IntoRead { polled: PolledInflow::new(self) }
+        IntoRead { polled: PolledSource::new(self) }
     }
 }
 
@@ -313,7 +313,7 @@ impl<A, B, S, T> Stream for IntoStream<A, B, S, T>
 where
     A: Item + ?Sized,
     B: Clone + Send + 'static,
-    S: Supply<A> + 'static,
+    S: Source<A> + 'static,
     T: Transduce<A, B> + Send + 'static,
 {
     type Item = Result<B, StageError>;
@@ -329,7 +329,7 @@ where
 impl<A, S, T> AsyncRead for IntoRead<A, S, T>
 where
     A: Item + ?Sized,
-    S: Supply<A> + 'static,
+    S: Source<A> + 'static,
     T: Transduce<A, u8> + Send + 'static,
 {
     fn poll_read(

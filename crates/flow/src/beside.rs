@@ -9,7 +9,7 @@
 //! `Beside` cancels the thread.
 
 use crate::items::{Filler, Stores, made, stores};
-use crate::role::{AfterInflow, Drive, Driven, Inflow, Supply, Upstream};
+use crate::role::{AfterSource, Drive, Driven, FlowSource, Source, Upstream};
 use selvedge_core::{JoinError, JoinHandle, spawn};
 use selvedge_pipeline::{AfterGenerator, Generate, Generator, Item, StageError, Store, Transduce, Unchanged};
 use selvedge_scope::race;
@@ -71,10 +71,10 @@ pub fn seq() -> Seq {
     Seq
 }
 
-impl<A: ?Sized, B: ?Sized, S, T> AfterInflow<A, B, S, T> for Seq {
-    type Whole = Inflow<A, B, S, T>;
+impl<A: ?Sized, B: ?Sized, S, T> AfterSource<A, B, S, T> for Seq {
+    type Whole = FlowSource<A, B, S, T>;
 
-    fn after(self, source: Inflow<A, B, S, T>) -> Self::Whole {
+    fn after(self, source: FlowSource<A, B, S, T>) -> Self::Whole {
         source
     }
 }
@@ -87,19 +87,19 @@ impl<B: Item + ?Sized, G: Generate<B>> AfterGenerator<B, G> for Seq {
     }
 }
 
-impl<A, B, S, T> AfterInflow<A, B, S, T> for Ahead
+impl<A, B, S, T> AfterSource<A, B, S, T> for Ahead
 where
     A: Item + ?Sized,
     B: Item<Store: Send> + ?Sized,
-    S: Supply<A> + 'static,
+    S: Source<A> + 'static,
     T: Transduce<A, B> + Send + 'static,
 {
-    type Whole = Inflow<B, B, AheadOf<B>, Unchanged>;
+    type Whole = FlowSource<B, B, AheadOf<B>, Unchanged>;
 
-    fn after(self, source: Inflow<A, B, S, T>) -> Self::Whole {
-        let upstream = Box::new(Upstream::new(source.supply, source.stages.into_stage()));
+    fn after(self, source: FlowSource<A, B, S, T>) -> Self::Whole {
+        let upstream = Box::new(Upstream::new(source.source, source.stages.into_stage()));
         let items = B::Store::default();
-        Inflow::new(AheadOf { chunks: self.chunks, upstream: Some(upstream), running: None, items })
+        FlowSource::new(AheadOf { chunks: self.chunks, upstream: Some(upstream), running: None, items })
     }
 }
 
@@ -108,14 +108,14 @@ where
     B: Item<Store: Send> + ?Sized,
     G: Generate<B> + Send + 'static,
 {
-    type Whole = Inflow<B, B, AheadOf<B>, Unchanged>;
+    type Whole = FlowSource<B, B, AheadOf<B>, Unchanged>;
 
     fn after(self, generator: Generator<B, G>) -> Self::Whole {
         made(generator) >> self
     }
 }
 
-/// The supply of [`ahead`].
+/// The source of [`ahead`].
 pub struct AheadOf<B: Item + ?Sized> {
     chunks: usize,
     /// The work of the thread, until the first `next` starts it.
@@ -140,7 +140,7 @@ impl<A, B, S, T> Drive<Filler<B::Store>> for Upstream<A, B, S, T>
 where
     A: Item + ?Sized,
     B: Item<Store: Send> + ?Sized,
-    S: Supply<A> + 'static,
+    S: Source<A> + 'static,
     T: Transduce<A, B> + Send + 'static,
 {
     fn drive(self: Box<Self>, end: Filler<B::Store>, stop: Arc<Event>) -> Driven<Result<(), StageError>> {
@@ -152,7 +152,7 @@ where
     }
 }
 
-impl<B: Item<Store: Send> + ?Sized> Supply<B> for AheadOf<B> {
+impl<B: Item<Store: Send> + ?Sized> Source<B> for AheadOf<B> {
     async fn next(&mut self) -> Result<Option<B::Chunk<'_>>, StageError> {
         if let Some(upstream) = self.upstream.take() {
             let (filler, stores) = stores(self.chunks);
@@ -194,7 +194,7 @@ pub(crate) async fn run_ahead<A, B, S, T>(
 where
     A: Item + ?Sized,
     B: Item<Store: Send> + ?Sized,
-    S: Supply<A>,
+    S: Source<A>,
     T: Transduce<A, B> + Send,
 {
     let over = race((fill(&mut upstream, filler), until(&stop))).await;
@@ -209,7 +209,7 @@ async fn fill<A, B, S, T>(
 where
     A: Item + ?Sized,
     B: Item<Store: Send> + ?Sized,
-    S: Supply<A>,
+    S: Source<A>,
     T: Transduce<A, B> + Send,
 {
     loop {
@@ -232,7 +232,7 @@ pub(crate) async fn until(stop: &Event) -> Result<(), StageError> {
 pub(crate) struct Beside<R> {
     /// `None` when it has been joined.
     handle: Option<JoinHandle<R>>,
-    /// The event that stops a thread which runs a supply, so that it closes the supply before it
+    /// The event that stops a thread which runs a source, so that it closes the source before it
     /// ends. A thread without this event is cancelled.
     stop: Option<Arc<Event>>,
 }

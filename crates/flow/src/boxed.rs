@@ -1,28 +1,28 @@
 //! Sources behind a pointer: pipelines that are put together while the program runs.
 //!
-//! Programs call [`Inflow::boxed`]; `apps/pipe` has each source of a script in a [`BoxedInflow`].
-//! `DynSupply` is [`Supply`] with boxed futures, because a trait with methods that return `impl
-//! Future` cannot be a trait object.
+//! Programs call [`FlowSource::boxed`]; `apps/pipe` has each source of a script in a
+//! [`BoxedFlowSource`]. `DynSource` is [`Source`] with boxed futures, because a trait with methods
+//! that return `impl Future` cannot be a trait object.
 
-use crate::role::{Inflow, Supply, WholeFile};
+use crate::role::{FlowSource, Source, WholeFile};
 use selvedge_pipeline::{Item, StageError, Unchanged};
 use std::fmt;
 use std::pin::Pin;
 
 type BoxedFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// The output of the future of [`Supply::next`].
+/// The output of the future of [`Source::next`].
 type NextChunk<'a, A> = Result<Option<<A as Item>::Chunk<'a>>, StageError>;
 
-/// A supply behind a pointer.
-trait DynSupply<A: Item + ?Sized>: Send {
+/// A source behind a pointer.
+trait DynSource<A: Item + ?Sized>: Send {
     fn upcoming(&mut self) -> BoxedFuture<'_, NextChunk<'_, A>>;
     fn prompt(&self) -> bool;
     fn file(&self) -> Option<WholeFile>;
     fn shut(self: Box<Self>) -> BoxedFuture<'static, ()>;
 }
 
-impl<A: Item + ?Sized, S: Supply<A> + 'static> DynSupply<A> for S {
+impl<A: Item + ?Sized, S: Source<A> + 'static> DynSource<A> for S {
     fn upcoming(&mut self) -> BoxedFuture<'_, NextChunk<'_, A>> {
         Box::pin(self.next())
     }
@@ -40,15 +40,15 @@ impl<A: Item + ?Sized, S: Supply<A> + 'static> DynSupply<A> for S {
     }
 }
 
-/// The supply of [`Inflow::boxed`]: its type names the items and nothing else.
-pub struct BoxedSupply<A: Item + ?Sized> {
-    supply: Box<dyn DynSupply<A>>,
+/// The source of [`FlowSource::boxed`]: its type names the items and nothing else.
+pub struct BoxedSource<A: Item + ?Sized> {
+    source: Box<dyn DynSource<A>>,
 }
 
 /// A source without stages, of a type that names the items and nothing else.
-pub type BoxedInflow<A> = Inflow<A, A, BoxedSupply<A>, Unchanged>;
+pub type BoxedFlowSource<A> = FlowSource<A, A, BoxedSource<A>, Unchanged>;
 
-impl<A: Item + ?Sized, S: Supply<A> + 'static> Inflow<A, A, S, Unchanged> {
+impl<A: Item + ?Sized, S: Source<A> + 'static> FlowSource<A, A, S, Unchanged> {
     /// The same source, of a type that names the items and nothing else.
     ///
     /// A program that puts a pipeline together while it runs has its sources in variables of one
@@ -61,10 +61,10 @@ impl<A: Item + ?Sized, S: Supply<A> + 'static> Inflow<A, A, S, Unchanged> {
     /// # Examples
     /// ```
     /// use selvedge::pipeline::{collect, from_chunks};
-    /// use selvedge::flow::{BoxedInflow, command, made, through};
+    /// use selvedge::flow::{BoxedFlowSource, command, made, through};
     /// use selvedge::process::Command;
     ///
-    /// fn source(name: &str) -> BoxedInflow<u8> {
+    /// fn source(name: &str) -> BoxedFlowSource<u8> {
     ///     match name {
     ///         "date" => command(Command::new("date")).boxed(),
     ///         text => made(from_chunks([text.to_string()])).boxed(),
@@ -78,38 +78,38 @@ impl<A: Item + ?Sized, S: Supply<A> + 'static> Inflow<A, A, S, Unchanged> {
     /// let sorted = selvedge::run_local(async { (words >> collect()).run().await });
     /// assert_eq!(sorted.unwrap().unwrap(), b"warp\nweft\n");
     /// ```
-    pub fn boxed(self) -> BoxedInflow<A> {
-        Inflow::new(BoxedSupply { supply: Box::new(self.supply) })
+    pub fn boxed(self) -> BoxedFlowSource<A> {
+        FlowSource::new(BoxedSource { source: Box::new(self.source) })
     }
 }
 
-impl<A: Item + ?Sized> BoxedInflow<A> {
-    /// The supply inside, for a supply of your own that takes items from it.
-    pub fn into_supply(self) -> BoxedSupply<A> {
-        self.supply
+impl<A: Item + ?Sized> BoxedFlowSource<A> {
+    /// The source inside, for a source of your own that takes items from it.
+    pub fn into_inner(self) -> BoxedSource<A> {
+        self.source
     }
 }
 
-impl<A: Item + ?Sized> Supply<A> for BoxedSupply<A> {
+impl<A: Item + ?Sized> Source<A> for BoxedSource<A> {
     async fn next(&mut self) -> Result<Option<A::Chunk<'_>>, StageError> {
-        self.supply.upcoming().await
+        self.source.upcoming().await
     }
 
     fn is_prompt(&self) -> bool {
-        self.supply.prompt()
+        self.source.prompt()
     }
 
     fn whole_file(&self) -> Option<WholeFile> {
-        self.supply.file()
+        self.source.file()
     }
 
     async fn close(self) {
-        self.supply.shut().await;
+        self.source.shut().await;
     }
 }
 
-impl<A: Item + ?Sized> fmt::Debug for BoxedSupply<A> {
+impl<A: Item + ?Sized> fmt::Debug for BoxedSource<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BoxedSupply").finish_non_exhaustive()
+        f.debug_struct("BoxedSource").finish_non_exhaustive()
     }
 }

@@ -12,7 +12,7 @@
 //! address of the store before it, and the processor lets the load wait for that store.
 
 use crate::items::failed;
-use crate::role::{Accept, Inflow, Outflow, Supply, WholeFile};
+use crate::role::{FlowSource, FlowTarget, Source, Target, WholeFile};
 use selvedge_io::fs::{AlignedBuf, File};
 use selvedge_io::io::{Read, Write};
 use selvedge_io::stdio::{self, Output, Stdin};
@@ -27,7 +27,7 @@ const BLOCK: usize = 128 << 10;
 /// How many bytes of small outputs go into one write, if the source does not wait.
 const GATHERS: usize = 16 << 10;
 
-/// The supply of [`read`].
+/// The source of [`read`].
 #[derive(Debug)]
 pub struct ReadStream<R> {
     stream: R,
@@ -59,8 +59,8 @@ pub struct ReadStream<R> {
 /// });
 /// assert_eq!(lines.unwrap().unwrap(), 2);
 /// ```
-pub fn read<R: Read>(stream: R) -> Inflow<u8, u8, ReadStream<R>, Unchanged> {
-    Inflow::new(ReadStream::new(stream))
+pub fn read<R: Read>(stream: R) -> FlowSource<u8, u8, ReadStream<R>, Unchanged> {
+    FlowSource::new(ReadStream::new(stream))
 }
 
 impl<R> ReadStream<R> {
@@ -74,7 +74,7 @@ impl<R> ReadStream<R> {
     }
 }
 
-impl<R: Read> Supply<u8> for ReadStream<R> {
+impl<R: Read> Source<u8> for ReadStream<R> {
     async fn next(&mut self) -> Result<Option<&[u8]>, StageError> {
         let block = self.block.get_or_insert_with(|| AlignedBuf::new(BLOCK));
         let read = self.stream.read(block).await;
@@ -84,7 +84,7 @@ impl<R: Read> Supply<u8> for ReadStream<R> {
     }
 }
 
-/// The supply of [`file()`].
+/// The source of [`file()`].
 #[derive(Debug)]
 pub struct OpenFile {
     path: PathBuf,
@@ -95,11 +95,11 @@ pub struct OpenFile {
 ///
 /// # Errors
 /// Those of opening and of reading, with the path.
-pub fn file(path: impl AsRef<Path>) -> Inflow<u8, u8, OpenFile, Unchanged> {
-    Inflow::new(OpenFile { path: path.as_ref().to_path_buf(), reading: None })
+pub fn file(path: impl AsRef<Path>) -> FlowSource<u8, u8, OpenFile, Unchanged> {
+    FlowSource::new(OpenFile { path: path.as_ref().to_path_buf(), reading: None })
 }
 
-impl Supply<u8> for OpenFile {
+impl Source<u8> for OpenFile {
     async fn next(&mut self) -> Result<Option<&[u8]>, StageError> {
         let reading = match &mut self.reading {
             Some(reading) => reading,
@@ -124,7 +124,7 @@ impl Supply<u8> for OpenFile {
 ///
 /// # Errors
 /// If standard input is closed, or the process has no descriptors left.
-pub fn stdin() -> io::Result<Inflow<u8, u8, ReadStream<Stdin>, Unchanged>> {
+pub fn stdin() -> io::Result<FlowSource<u8, u8, ReadStream<Stdin>, Unchanged>> {
     Ok(read(stdio::stdin()?))
 }
 
@@ -163,8 +163,8 @@ pub struct Writing<W> {
 /// .unwrap()
 /// .unwrap();
 /// ```
-pub fn write<W: Write>(stream: W) -> Outflow<u8, u8, Unchanged, Writing<W>> {
-    Outflow::new(Writing::new(stream))
+pub fn write<W: Write>(stream: W) -> FlowTarget<u8, u8, Unchanged, Writing<W>> {
+    FlowTarget::new(Writing::new(stream))
 }
 
 impl<W> Writing<W> {
@@ -173,7 +173,7 @@ impl<W> Writing<W> {
     }
 }
 
-impl<W: Write> Accept<u8> for Writing<W> {
+impl<W: Write> Target<u8> for Writing<W> {
     const GATHERS: usize = GATHERS;
 
     async fn put(&mut self, items: &mut Vec<u8>) -> Result<Flow, StageError> {
@@ -223,8 +223,8 @@ pub struct Creating {
 /// });
 /// assert_eq!(changed.unwrap().unwrap(), b"weft and weft");
 /// ```
-pub fn create(path: impl AsRef<Path>) -> Outflow<u8, u8, Unchanged, Creating> {
-    Outflow::new(Creating { path: path.as_ref().to_path_buf(), writing: None })
+pub fn create(path: impl AsRef<Path>) -> FlowTarget<u8, u8, Unchanged, Creating> {
+    FlowTarget::new(Creating { path: path.as_ref().to_path_buf(), writing: None })
 }
 
 impl Creating {
@@ -239,7 +239,7 @@ impl Creating {
     }
 }
 
-impl Accept<u8> for Creating {
+impl Target<u8> for Creating {
     const GATHERS: usize = GATHERS;
 
     async fn put(&mut self, items: &mut Vec<u8>) -> Result<Flow, StageError> {
@@ -255,6 +255,6 @@ impl Accept<u8> for Creating {
 ///
 /// # Errors
 /// If standard output is closed, or the process has no descriptors left.
-pub fn stdout() -> io::Result<Outflow<u8, u8, Unchanged, Writing<Output>>> {
+pub fn stdout() -> io::Result<FlowTarget<u8, u8, Unchanged, Writing<Output>>> {
     Ok(write(stdio::stdout()?))
 }

@@ -12,7 +12,7 @@
 use crate::beside::{Beside, until};
 use crate::bytes::{ReadStream, Writing};
 use crate::items::{failed, made};
-use crate::role::{AfterInflow, Drive, Driven, Inflow, Supply, Upstream, pour};
+use crate::role::{AfterSource, Drive, Driven, FlowSource, Source, Upstream, pour};
 use selvedge_core::spawn;
 use selvedge_io::pipe::{Receiver, Sender};
 use selvedge_io::process::{self, Child};
@@ -23,7 +23,7 @@ use std::fmt;
 use std::process::Stdio;
 use std::sync::Arc;
 
-/// The supply of [`command`].
+/// The source of [`command`].
 #[derive(Debug)]
 pub struct CommandOutput {
     command: process::Command,
@@ -66,9 +66,9 @@ struct Talking {
 /// let fails = selvedge::run_local(fails.run()).unwrap().unwrap_err();
 /// assert_eq!(fails.to_string(), "command: item 1, offset 0: false: exit status: 1");
 /// ```
-pub fn command(mut command: process::Command) -> Inflow<u8, u8, CommandOutput, Unchanged> {
+pub fn command(mut command: process::Command) -> FlowSource<u8, u8, CommandOutput, Unchanged> {
     command.stdout(Stdio::piped()).kill_on_drop(true);
-    Inflow::new(CommandOutput { command, running: None })
+    FlowSource::new(CommandOutput { command, running: None })
 }
 
 impl Talking {
@@ -107,7 +107,7 @@ impl Talking {
     }
 }
 
-impl Supply<u8> for CommandOutput {
+impl Source<u8> for CommandOutput {
     async fn next(&mut self) -> Result<Option<&[u8]>, StageError> {
         if self.running.is_none() {
             self.running = Some(Talking::start(&mut self.command).await?);
@@ -162,7 +162,7 @@ pub fn through(mut command: process::Command) -> Through {
     Through { command }
 }
 
-/// The supply of [`through`].
+/// The source of [`through`].
 pub struct ThroughCommand {
     command: process::Command,
     /// The source of the program's input, until the program starts. Then it moves to the thread.
@@ -176,17 +176,17 @@ impl fmt::Debug for ThroughCommand {
     }
 }
 
-impl<A, S, T> AfterInflow<A, u8, S, T> for Through
+impl<A, S, T> AfterSource<A, u8, S, T> for Through
 where
     A: Item + ?Sized,
-    S: Supply<A> + 'static,
+    S: Source<A> + 'static,
     T: Transduce<A, u8> + Send + 'static,
 {
-    type Whole = Inflow<u8, u8, ThroughCommand, Unchanged>;
+    type Whole = FlowSource<u8, u8, ThroughCommand, Unchanged>;
 
-    fn after(self, source: Inflow<A, u8, S, T>) -> Self::Whole {
-        let upstream = Box::new(Upstream::new(source.supply, source.stages.into_stage()));
-        Inflow::new(ThroughCommand { command: self.command, upstream: Some(upstream), running: None })
+    fn after(self, source: FlowSource<A, u8, S, T>) -> Self::Whole {
+        let upstream = Box::new(Upstream::new(source.source, source.stages.into_stage()));
+        FlowSource::new(ThroughCommand { command: self.command, upstream: Some(upstream), running: None })
     }
 }
 
@@ -194,7 +194,7 @@ impl<G> AfterGenerator<u8, G> for Through
 where
     G: Generate<u8> + Send + 'static,
 {
-    type Whole = Inflow<u8, u8, ThroughCommand, Unchanged>;
+    type Whole = FlowSource<u8, u8, ThroughCommand, Unchanged>;
 
     fn after(self, generator: Generator<u8, G>) -> Self::Whole {
         made(generator) >> self
@@ -209,7 +209,7 @@ async fn feed<A, S, T>(
 ) -> Result<(), StageError>
 where
     A: Item + ?Sized,
-    S: Supply<A>,
+    S: Source<A>,
     T: Transduce<A, u8> + Send,
 {
     let mut writing = Writing::new(input);
@@ -223,7 +223,7 @@ where
 impl<A, S, T> Drive<Sender> for Upstream<A, u8, S, T>
 where
     A: Item + ?Sized,
-    S: Supply<A> + 'static,
+    S: Source<A> + 'static,
     T: Transduce<A, u8> + Send + 'static,
 {
     fn drive(self: Box<Self>, end: Sender, stop: Arc<Event>) -> Driven<Result<(), StageError>> {
@@ -235,7 +235,7 @@ where
     }
 }
 
-impl Supply<u8> for ThroughCommand {
+impl Source<u8> for ThroughCommand {
     async fn next(&mut self) -> Result<Option<&[u8]>, StageError> {
         if self.upstream.is_some() {
             // If the program does not start, then `close` finds what is upstream, and closes it.

@@ -1,28 +1,28 @@
-//! `Inflow::drain`: a source that is run to its end, also if no consumer listens.
+//! `FlowSource::drain`: a source that is run to its end, also if no consumer listens.
 //!
 //! `close` is called when a pipeline wants no more items. So `close` takes the rest, and then
 //! closes the source.
 
 use crate::reading::Reading;
-use crate::role::{Inflow, Supply};
+use crate::role::{FlowSource, Source};
 use selvedge_pipeline::{Item, StageError, Transduce, Unchanged};
 
-/// The supply of [`Inflow::drain`].
+/// The source of [`FlowSource::drain`].
 #[derive(Debug)]
 pub struct Draining<S> {
-    supply: S,
+    source: S,
     /// The source has ended, or failed.
     over: bool,
 }
 
-/// What [`Inflow::drain`] returns.
-pub type DrainedInflow<A, B, S, T> = Inflow<B, B, Draining<Reading<A, B, S, T>>, Unchanged>;
+/// What [`FlowSource::drain`] returns.
+pub type DrainedSource<A, B, S, T> = FlowSource<B, B, Draining<Reading<A, B, S, T>>, Unchanged>;
 
-impl<A, B, S, T> Inflow<A, B, S, T>
+impl<A, B, S, T> FlowSource<A, B, S, T>
 where
     A: Item + ?Sized,
     B: Item<Store: Send> + ?Sized,
-    S: Supply<A>,
+    S: Source<A>,
     T: Transduce<A, B> + Send,
 {
     /// Goes on when the stages behind it are finished, or one of them has failed: the source and
@@ -54,27 +54,27 @@ where
     /// });
     /// assert_eq!((first.unwrap().unwrap(), MADE.load(Relaxed)), (Some(0), 5000));
     /// ```
-    pub fn drain(self) -> DrainedInflow<A, B, S, T> {
-        Inflow::new(Draining { supply: self.pull(), over: false })
+    pub fn drain(self) -> DrainedSource<A, B, S, T> {
+        FlowSource::new(Draining { source: self.pull(), over: false })
     }
 }
 
-impl<B: Item + ?Sized, S: Supply<B>> Supply<B> for Draining<S> {
+impl<B: Item + ?Sized, S: Source<B>> Source<B> for Draining<S> {
     async fn next(&mut self) -> Result<Option<B::Chunk<'_>>, StageError> {
-        let next = self.supply.next().await;
+        let next = self.source.next().await;
         self.over = !matches!(next, Ok(Some(_)));
         next
     }
 
     fn is_prompt(&self) -> bool {
-        self.supply.is_prompt()
+        self.source.is_prompt()
     }
 
     async fn close(mut self) {
         while !self.over {
             // The items are dropped.
-            self.over = !matches!(self.supply.next().await, Ok(Some(_)));
+            self.over = !matches!(self.source.next().await, Ok(Some(_)));
         }
-        self.supply.close().await;
+        self.source.close().await;
     }
 }

@@ -17,14 +17,14 @@
 
 use crate::beside::{Beside, run_ahead};
 use crate::items::{FromGenerator, Stores, failed, made, stores};
-use crate::role::{AfterInflow, Inflow, Supply, Upstream};
+use crate::role::{AfterSource, FlowSource, Source, Upstream};
 use selvedge_cnc::schedulers::Scheduler;
 use selvedge_cnc::{
     Canceller, Graph, GraphError, ItemCol, LiveEnvironment, LiveGet, LivePuts, StepResult, graph,
 };
 use selvedge_core::spawn;
 use selvedge_io::blocking;
-use selvedge_io::pool::Lost;
+use selvedge_io::pool::BlockingError;
 use selvedge_pipeline::{AfterGenerator, Generate, Generator, Item, StageError, Store, Transduce, Unchanged};
 use selvedge_sync::{BoundedFifo, Event, Putter, Taker};
 use std::collections::VecDeque;
@@ -157,22 +157,22 @@ where
     ThroughGraph { under_way, scheduler, build, items: PhantomData }
 }
 
-impl<A, B, C, S, T, K, F> AfterInflow<A, B, S, T> for ThroughGraph<B, C, K, F>
+impl<A, B, C, S, T, K, F> AfterSource<A, B, S, T> for ThroughGraph<B, C, K, F>
 where
     A: Item + ?Sized,
     B: Item<Store: Send> + ?Sized,
     C: Clone + Send + Sync + 'static,
-    S: Supply<A> + 'static,
+    S: Source<A> + 'static,
     T: Transduce<A, B> + Send + 'static,
     K: Scheduler + Send + 'static,
     F: for<'g, 'env> FnOnce(&'g Graph<'g, 'env>) -> GraphEnds<'g, B, C> + Send + 'static,
 {
-    type Whole = Inflow<C, C, ThroughGraphOf<A, B, C, S, T, K, F>, Unchanged>;
+    type Whole = FlowSource<C, C, ThroughGraphOf<A, B, C, S, T, K, F>, Unchanged>;
 
-    fn after(self, source: Inflow<A, B, S, T>) -> Self::Whole {
-        let upstream = Upstream::new(source.supply, source.stages.into_stage());
+    fn after(self, source: FlowSource<A, B, S, T>) -> Self::Whole {
+        let upstream = Upstream::new(source.source, source.stages.into_stage());
         let (upstream, through) = (Some(upstream), Some(self));
-        Inflow::new(ThroughGraphOf { upstream, through, running: None, items: Vec::new() })
+        FlowSource::new(ThroughGraphOf { upstream, through, running: None, items: Vec::new() })
     }
 }
 
@@ -184,14 +184,14 @@ where
     K: Scheduler + Send + 'static,
     F: for<'g, 'env> FnOnce(&'g Graph<'g, 'env>) -> GraphEnds<'g, B, C> + Send + 'static,
 {
-    type Whole = Inflow<C, C, ThroughGraphOf<B, B, C, FromGenerator<B, G>, Unchanged, K, F>, Unchanged>;
+    type Whole = FlowSource<C, C, ThroughGraphOf<B, B, C, FromGenerator<B, G>, Unchanged, K, F>, Unchanged>;
 
     fn after(self, generator: Generator<B, G>) -> Self::Whole {
         made(generator) >> self
     }
 }
 
-/// The supply of [`through_graph`].
+/// The source of [`through_graph`].
 pub struct ThroughGraphOf<A: ?Sized, B: ?Sized, C, S, T, K, F> {
     /// What is upstream, until the first `next` starts it.
     upstream: Option<Upstream<A, B, S, T>>,
@@ -213,7 +213,7 @@ struct RunningGraph<C> {
     results: Taker<Vec<C>>,
     stops: StopsGraph,
     feeder: Beside<Result<(), StageError>>,
-    graph: Beside<Result<GraphOver, Lost>>,
+    graph: Beside<Result<GraphOver, BlockingError>>,
 }
 
 /// Cancels the graph when it is dropped, which is after the queue of the results was closed.
@@ -239,12 +239,12 @@ enum GraphOver {
     Missing(String, u64),
 }
 
-impl<A, B, C, S, T, K, F> Supply<C> for ThroughGraphOf<A, B, C, S, T, K, F>
+impl<A, B, C, S, T, K, F> Source<C> for ThroughGraphOf<A, B, C, S, T, K, F>
 where
     A: Item + ?Sized,
     B: Item<Store: Send> + ?Sized,
     C: Clone + Send + Sync + 'static,
-    S: Supply<A> + 'static,
+    S: Source<A> + 'static,
     T: Transduce<A, B> + Send + 'static,
     K: Scheduler + Send + 'static,
     F: for<'g, 'env> FnOnce(&'g Graph<'g, 'env>) -> GraphEnds<'g, B, C> + Send + 'static,
@@ -288,7 +288,7 @@ impl<C: Clone + Send + Sync + 'static> RunningGraph<C> {
     where
         A: Item + ?Sized,
         B: Item<Store: Send> + ?Sized,
-        S: Supply<A> + 'static,
+        S: Source<A> + 'static,
         T: Transduce<A, B> + Send + 'static,
         K: Scheduler + Send + 'static,
         F: for<'g, 'env> FnOnce(&'g Graph<'g, 'env>) -> GraphEnds<'g, B, C> + Send + 'static,

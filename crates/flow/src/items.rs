@@ -1,14 +1,14 @@
 //! Items of threads: queues and variables as sources and as targets; generators as sources.
 //!
 //! Programs call the functions of each end. A generator of the pipeline crate becomes a source in
-//! front of an `Outflow`, `ahead`, `map_par` or `through`, so the files of these call [`made`] too.
-//! All ends of the crate make their failures with `failed`.
+//! front of a `FlowTarget`, `ahead`, `map_par` or `through`, so the files of these call [`made`]
+//! too. All ends of the crate make their failures with `failed`.
 //!
 //! `Filler` and `Stores` are the two ends of the queue of `ahead`: full stores go downstream, and
 //! empty ones come back for their memory. The queue back is longer by one, so that a store is
 //! seldom thrown away.
 
-use crate::role::{Accept, Inflow, Outflow, Supply};
+use crate::role::{FlowSource, FlowTarget, Source, Target};
 use selvedge_core::yield_now;
 use selvedge_pipeline::{Flow, Generate, Generator, Item, Keep, StageError, Store, StreamPlace, Unchanged};
 use selvedge_sync::{BoundedFifo, Fifo, MVar, Putter, Taker, TryTakeError};
@@ -22,7 +22,7 @@ const CHUNK: usize = 1024;
 /// After how many chunks of a generator other threads run.
 const PUMPS: u32 = 16;
 
-/// The supply of [`made`].
+/// The source of [`made`].
 pub struct FromGenerator<B: Item + ?Sized, G> {
     /// `None` at the end.
     generator: Option<G>,
@@ -41,12 +41,12 @@ pub struct FromGenerator<B: Item + ?Sized, G> {
 /// let numbers = selvedge::run_local(async { (made(from_iter(0..3)) >> collect()).run().await });
 /// assert_eq!(numbers.unwrap().unwrap(), [0, 1, 2]);
 /// ```
-pub fn made<B, G>(generator: Generator<B, G>) -> Inflow<B, B, FromGenerator<B, G>, Unchanged>
+pub fn made<B, G>(generator: Generator<B, G>) -> FlowSource<B, B, FromGenerator<B, G>, Unchanged>
 where
     B: Item<Store: Send> + ?Sized,
     G: Generate<B> + Send,
 {
-    Inflow::new(FromGenerator {
+    FlowSource::new(FromGenerator {
         generator: Some(generator.into_stage()),
         items: B::Store::default(),
         failure: None,
@@ -60,7 +60,7 @@ impl<B: Item + ?Sized, G> fmt::Debug for FromGenerator<B, G> {
     }
 }
 
-impl<B, G> Supply<B> for FromGenerator<B, G>
+impl<B, G> Source<B> for FromGenerator<B, G>
 where
     B: Item<Store: Send> + ?Sized,
     G: Generate<B> + Send,
@@ -86,7 +86,7 @@ where
     }
 }
 
-/// The supply of [`from_taker`].
+/// The source of [`from_taker`].
 pub struct FromTaker<T> {
     taker: Taker<T>,
     items: Vec<T>,
@@ -111,8 +111,8 @@ pub struct FromTaker<T> {
 /// });
 /// assert_eq!(sum.unwrap().unwrap(), 10);
 /// ```
-pub fn from_taker<T: Clone + Send + 'static>(taker: Taker<T>) -> Inflow<T, T, FromTaker<T>, Unchanged> {
-    Inflow::new(FromTaker { taker, items: Vec::new() })
+pub fn from_taker<T: Clone + Send + 'static>(taker: Taker<T>) -> FlowSource<T, T, FromTaker<T>, Unchanged> {
+    FlowSource::new(FromTaker { taker, items: Vec::new() })
 }
 
 impl<T> fmt::Debug for FromTaker<T> {
@@ -121,7 +121,7 @@ impl<T> fmt::Debug for FromTaker<T> {
     }
 }
 
-impl<T: Clone + Send + 'static> Supply<T> for FromTaker<T> {
+impl<T: Clone + Send + 'static> Source<T> for FromTaker<T> {
     async fn next(&mut self) -> Result<Option<&[T]>, StageError> {
         self.items.clear();
         let Some(first) = self.taker.take().await else { return Ok(None) };
@@ -135,7 +135,7 @@ impl<T: Clone + Send + 'static> Supply<T> for FromTaker<T> {
     }
 }
 
-/// The supply of [`from_fifo`].
+/// The source of [`from_fifo`].
 pub struct FromFifo<T> {
     fifo: Arc<Fifo<T>>,
     items: Vec<T>,
@@ -158,8 +158,8 @@ pub struct FromFifo<T> {
 /// });
 /// assert_eq!(first.unwrap().unwrap(), ["warp", "weft"]);
 /// ```
-pub fn from_fifo<T: Clone + Send + 'static>(fifo: Arc<Fifo<T>>) -> Inflow<T, T, FromFifo<T>, Unchanged> {
-    Inflow::new(FromFifo { fifo, items: Vec::new() })
+pub fn from_fifo<T: Clone + Send + 'static>(fifo: Arc<Fifo<T>>) -> FlowSource<T, T, FromFifo<T>, Unchanged> {
+    FlowSource::new(FromFifo { fifo, items: Vec::new() })
 }
 
 impl<T> fmt::Debug for FromFifo<T> {
@@ -168,7 +168,7 @@ impl<T> fmt::Debug for FromFifo<T> {
     }
 }
 
-impl<T: Clone + Send + 'static> Supply<T> for FromFifo<T> {
+impl<T: Clone + Send + 'static> Source<T> for FromFifo<T> {
     async fn next(&mut self) -> Result<Option<&[T]>, StageError> {
         self.items.clear();
         self.items.push(self.fifo.take().await);
@@ -176,7 +176,7 @@ impl<T: Clone + Send + 'static> Supply<T> for FromFifo<T> {
     }
 }
 
-/// The supply of [`from_mvar`].
+/// The source of [`from_mvar`].
 pub struct FromMVar<T> {
     mvar: Arc<MVar<T>>,
     items: Vec<T>,
@@ -184,8 +184,8 @@ pub struct FromMVar<T> {
 
 /// The items that threads put into an [`MVar`], without end. It takes an item when the stages want
 /// one.
-pub fn from_mvar<T: Clone + Send + 'static>(mvar: Arc<MVar<T>>) -> Inflow<T, T, FromMVar<T>, Unchanged> {
-    Inflow::new(FromMVar { mvar, items: Vec::new() })
+pub fn from_mvar<T: Clone + Send + 'static>(mvar: Arc<MVar<T>>) -> FlowSource<T, T, FromMVar<T>, Unchanged> {
+    FlowSource::new(FromMVar { mvar, items: Vec::new() })
 }
 
 impl<T> fmt::Debug for FromMVar<T> {
@@ -194,7 +194,7 @@ impl<T> fmt::Debug for FromMVar<T> {
     }
 }
 
-impl<T: Clone + Send + 'static> Supply<T> for FromMVar<T> {
+impl<T: Clone + Send + 'static> Source<T> for FromMVar<T> {
     async fn next(&mut self) -> Result<Option<&[T]>, StageError> {
         self.items.clear();
         self.items.push(self.mvar.take().await);
@@ -224,8 +224,8 @@ pub struct ToPutter<T> {
 /// })
 /// .unwrap();
 /// ```
-pub fn to_putter<T: Clone + Send + 'static>(putter: Putter<T>) -> Outflow<T, T, Unchanged, ToPutter<T>> {
-    Outflow::new(ToPutter { putter })
+pub fn to_putter<T: Clone + Send + 'static>(putter: Putter<T>) -> FlowTarget<T, T, Unchanged, ToPutter<T>> {
+    FlowTarget::new(ToPutter { putter })
 }
 
 impl<T> fmt::Debug for ToPutter<T> {
@@ -234,7 +234,7 @@ impl<T> fmt::Debug for ToPutter<T> {
     }
 }
 
-impl<T: Clone + Send + 'static> Accept<T> for ToPutter<T> {
+impl<T: Clone + Send + 'static> Target<T> for ToPutter<T> {
     async fn put(&mut self, items: &mut Vec<T>) -> Result<Flow, StageError> {
         for item in items.drain(..) {
             if self.putter.put(item).await.is_err() {
@@ -252,8 +252,8 @@ pub struct ToFifo<T> {
 
 /// Puts each item into a [`Fifo`]. It never waits, so a fast pipeline fills the memory if no thread
 /// takes as fast: [`to_putter`] waits.
-pub fn to_fifo<T: Clone + Send + 'static>(fifo: Arc<Fifo<T>>) -> Outflow<T, T, Unchanged, ToFifo<T>> {
-    Outflow::new(ToFifo { fifo })
+pub fn to_fifo<T: Clone + Send + 'static>(fifo: Arc<Fifo<T>>) -> FlowTarget<T, T, Unchanged, ToFifo<T>> {
+    FlowTarget::new(ToFifo { fifo })
 }
 
 impl<T> fmt::Debug for ToFifo<T> {
@@ -262,7 +262,7 @@ impl<T> fmt::Debug for ToFifo<T> {
     }
 }
 
-impl<T: Clone + Send + 'static> Accept<T> for ToFifo<T> {
+impl<T: Clone + Send + 'static> Target<T> for ToFifo<T> {
     async fn put(&mut self, items: &mut Vec<T>) -> Result<Flow, StageError> {
         items.drain(..).for_each(|item| self.fifo.put(item));
         Ok(ControlFlow::Continue(()))
@@ -291,8 +291,8 @@ pub struct ToMVar<T> {
 /// });
 /// assert_eq!(same.unwrap().unwrap(), [1, 2]);
 /// ```
-pub fn to_mvar<T: Clone + Send + 'static>(mvar: Arc<MVar<T>>) -> Outflow<T, T, Unchanged, ToMVar<T>> {
-    Outflow::new(ToMVar { mvar })
+pub fn to_mvar<T: Clone + Send + 'static>(mvar: Arc<MVar<T>>) -> FlowTarget<T, T, Unchanged, ToMVar<T>> {
+    FlowTarget::new(ToMVar { mvar })
 }
 
 impl<T> fmt::Debug for ToMVar<T> {
@@ -301,7 +301,7 @@ impl<T> fmt::Debug for ToMVar<T> {
     }
 }
 
-impl<T: Clone + Send + 'static> Accept<T> for ToMVar<T> {
+impl<T: Clone + Send + 'static> Target<T> for ToMVar<T> {
     async fn put(&mut self, items: &mut Vec<T>) -> Result<Flow, StageError> {
         for item in items.drain(..) {
             self.mvar.put(item).await;

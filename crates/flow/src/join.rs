@@ -1,10 +1,10 @@
-//! One stream of two that wait: `join_inflows` takes the joins of `pipeline::join`.
+//! One stream of two that wait: `join_sources` takes the joins of `pipeline::join`.
 //!
-//! A join says which side it wants. The supply waits for that side alone, and gives the items that
+//! A join says which side it wants. The source waits for that side alone, and gives the items that
 //! it has before it waits. So a side that is not wanted may be slow, or wait for ever.
 
 use crate::reading::Reading;
-use crate::role::{Inflow, Supply};
+use crate::role::{FlowSource, Source};
 use selvedge_pipeline::{
     Item, Join, JoinStep, Keep, Merge, StageError, Store, Transduce, Unchanged, Upcoming,
 };
@@ -13,8 +13,8 @@ use std::fmt;
 /// How many items are joined at most before they go on.
 const CHUNK: usize = 1024;
 
-/// The supply of [`join_inflows`].
-pub struct JoinedInflows<A: Item + ?Sized, L, R, J> {
+/// The source of [`join_sources`].
+pub struct JoinedSources<A: Item + ?Sized, L, R, J> {
     left: L,
     right: R,
     join: J,
@@ -22,9 +22,9 @@ pub struct JoinedInflows<A: Item + ?Sized, L, R, J> {
     made: A::Store,
 }
 
-/// What [`join_inflows`] returns: items of type `A`, of sources of `B` and of `C`.
+/// What [`join_sources`] returns: items of type `A`, of sources of `B` and of `C`.
 pub type OneOfTwo<A, B, C, S, T, U, V, J> =
-    Inflow<A, A, JoinedInflows<A, Reading<B, A, S, T>, Reading<C, A, U, V>, J>, Unchanged>;
+    FlowSource<A, A, JoinedSources<A, Reading<B, A, S, T>, Reading<C, A, U, V>, J>, Unchanged>;
 
 /// One stream of two sources. The join may be any of
 /// [`join`](mod@selvedge_pipeline::join), or one of your own.
@@ -51,31 +51,31 @@ pub type OneOfTwo<A, B, C, S, T, U, V, J> =
 /// # Examples
 /// ```
 /// use selvedge::pipeline::{collect, from_iter, join, lift121};
-/// use selvedge::flow::{ahead, join_inflows, made};
+/// use selvedge::flow::{ahead, join_sources, made};
 ///
 /// let sorted = selvedge::run(async {
 ///     let squares = from_iter(1..=4) >> lift121(|n: &u64| n * n) >> ahead(1);
 ///     let evens = made(from_iter([2, 4, 6]));
-///     (join_inflows(squares, evens, join::merge(u64::cmp)) >> collect()).run().await
+///     (join_sources(squares, evens, join::merge(u64::cmp)) >> collect()).run().await
 /// });
 /// assert_eq!(sorted.unwrap().unwrap(), [1, 2, 4, 4, 6, 9, 16]);
 /// ```
-pub fn join_inflows<A, B, C, S, T, U, V, J>(
-    left: Inflow<B, A, S, T>,
-    right: Inflow<C, A, U, V>,
+pub fn join_sources<A, B, C, S, T, U, V, J>(
+    left: FlowSource<B, A, S, T>,
+    right: FlowSource<C, A, U, V>,
     join: Join<A, J>,
 ) -> OneOfTwo<A, B, C, S, T, U, V, J>
 where
     A: Item<Store: Send> + ?Sized,
     B: Item + ?Sized,
     C: Item + ?Sized,
-    S: Supply<B>,
+    S: Source<B>,
     T: Transduce<B, A> + Send,
-    U: Supply<C>,
+    U: Source<C>,
     V: Transduce<C, A> + Send,
     J: Merge<A> + Send,
 {
-    Inflow::new(JoinedInflows {
+    FlowSource::new(JoinedSources {
         left: left.pull(),
         right: right.pull(),
         join: join.into_stage(),
@@ -84,14 +84,14 @@ where
     })
 }
 
-impl<A, B, C, S, T, U, V, J> Supply<A> for JoinedInflows<A, Reading<B, A, S, T>, Reading<C, A, U, V>, J>
+impl<A, B, C, S, T, U, V, J> Source<A> for JoinedSources<A, Reading<B, A, S, T>, Reading<C, A, U, V>, J>
 where
     A: Item<Store: Send> + ?Sized,
     B: Item + ?Sized,
     C: Item + ?Sized,
-    S: Supply<B>,
+    S: Source<B>,
     T: Transduce<B, A> + Send,
-    U: Supply<C>,
+    U: Source<C>,
     V: Transduce<C, A> + Send,
     J: Merge<A> + Send,
 {
@@ -99,7 +99,7 @@ where
         const WANTS: &str = "a join wants an item that it has";
         self.made.clear();
         while !self.over && self.made.count() < CHUNK {
-            let JoinedInflows { left, right, join, made, .. } = self;
+            let JoinedSources { left, right, join, made, .. } = self;
             match join.step(left.upcoming(), right.upcoming(), &mut Keep(made)) {
                 JoinStep::Took { left: from_left, right: from_right } => {
                     left.take(usize::from(from_left));
@@ -127,8 +127,8 @@ where
     }
 }
 
-impl<A: Item + ?Sized, L, R, J> fmt::Debug for JoinedInflows<A, L, R, J> {
+impl<A: Item + ?Sized, L, R, J> fmt::Debug for JoinedSources<A, L, R, J> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JoinedInflows").field("over", &self.over).finish_non_exhaustive()
+        f.debug_struct("JoinedSources").field("over", &self.over).finish_non_exhaustive()
     }
 }

@@ -2,8 +2,8 @@
 //! side by side in threads of their own.
 //!
 //! The stages of [`pipeline`](selvedge_pipeline) never wait. This crate has
-//! the ends that do: an [`Inflow`] gives items when they come, and an [`Outflow`] takes them when
-//! it can. The stages stand between the two, and `a >> b` joins the parts as in that module.
+//! the ends that do: a [`FlowSource`] gives items when they come, and a [`FlowTarget`] takes them
+//! when it can. The stages stand between the two, and `a >> b` joins the parts as in that module.
 //!
 //! Programs use the crate as `selvedge::flow`. `apps/pipe` runs its scripts with it.
 //!
@@ -35,14 +35,14 @@
 //! | a process in the middle | [`through`] |
 //! | a graph of [`cnc`](selvedge_cnc) in the middle | [`through_graph`], [`GraphEnds`] |
 //! | items of threads | [`from_taker`], [`from_fifo`], [`from_mvar`], [`to_putter`], [`to_fifo`], [`to_mvar`] |
-//! | a generator, an iterator, a stream | [`made`], [`from_iter`](selvedge_pipeline::from_iter), [`stream`], [`Inflow::into_stream`] |
+//! | a generator, an iterator, a stream | [`made`], [`from_iter`](selvedge_pipeline::from_iter), [`stream`], [`FlowSource::into_stream`] |
 //! | stages side by side | [`ahead`], [`par`], [`map_par`], [`in_parts`]; [`seq`] in their place |
-//! | one stream of two that wait | [`join_inflows`] |
-//! | a source that is run to its end | [`Inflow::drain`] |
-//! | a source with a name in its failures | [`Inflow::named`] |
-//! | a pipeline that is put together while the program runs | [`Inflow::boxed`], [`BoxedInflow`], [`Inflow::into_source`] |
-//! | a source that several iteratees read in turn | [`Inflow::pull`], [`Reading`] |
-//! | ends of your own | [`Supply`], [`Accept`] |
+//! | one stream of two that wait | [`join_sources`] |
+//! | a source that is run to its end | [`FlowSource::drain`] |
+//! | a source with a name in its failures | [`FlowSource::named`] |
+//! | a pipeline that is put together while the program runs | [`FlowSource::boxed`], [`BoxedFlowSource`], [`FlowSource::into_source`] |
+//! | a source that several iteratees read in turn | [`FlowSource::pull`], [`Reading`] |
+//! | ends of your own | [`Source`], [`Target`] |
 //!
 //! # Design
 //! The thread that runs a pipeline waits at its source or at its target, and runs all stages on
@@ -138,16 +138,16 @@ pub use adapt::{
     AsyncReading, AsyncWriting, FromStream, IntoRead, IntoStream, async_read, async_write, stream,
 };
 pub use beside::{Ahead, AheadOf, Seq, ahead, par, seq};
-pub use boxed::{BoxedInflow, BoxedSupply};
+pub use boxed::{BoxedFlowSource, BoxedSource};
 pub use bytes::{Creating, OpenFile, ReadStream, Writing, create, file, read, stdin, stdout, write};
 pub use child::{CommandOutput, Through, ThroughCommand, command, through};
-pub use drain::{DrainedInflow, Draining};
+pub use drain::{DrainedSource, Draining};
 pub use graph::{GraphEnds, ThroughGraph, ThroughGraphOf, through_graph};
 pub use items::{FromFifo, FromGenerator, FromMVar, FromTaker, ToFifo, ToMVar, ToPutter};
 pub use items::{from_fifo, from_mvar, from_taker, made, to_fifo, to_mvar, to_putter};
-pub use join::{JoinedInflows, OneOfTwo, join_inflows};
-pub use named::NamedSupply;
+pub use join::{JoinedSources, OneOfTwo, join_sources};
+pub use named::NamedSource;
 pub use parallel::{MapPar, ParallelOf, map_par};
 pub use parts::{InParts, PartsOf, in_parts};
 pub use reading::Reading;
-pub use role::{Accept, AfterInflow, FlowProgram, Inflow, Outflow, Pouring, Supply, WholeFile};
+pub use role::{AfterSource, FlowProgram, FlowSource, FlowTarget, Pouring, Source, Target, WholeFile};

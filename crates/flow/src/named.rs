@@ -1,21 +1,21 @@
-//! The name of a source, which its failures tell. `Inflow::named` makes a [`NamedSupply`].
+//! The name of a source, which its failures tell. `FlowSource::named` makes a [`NamedSource`].
 
-use crate::role::{Inflow, Supply, WholeFile};
+use crate::role::{FlowSource, Source, WholeFile};
 use selvedge_pipeline::{Item, StageError};
 use std::borrow::Cow;
 
-/// A supply with a name, which its failures tell. See [`Inflow::named`].
+/// A source with a name, which its failures tell. See [`FlowSource::named`].
 #[derive(Debug)]
-pub struct NamedSupply<S> {
-    supply: S,
+pub struct NamedSource<S> {
+    source: S,
     name: Cow<'static, str>,
 }
 
-impl<A, B, S, T> Inflow<A, B, S, T>
+impl<A, B, S, T> FlowSource<A, B, S, T>
 where
     A: Item + ?Sized,
     B: Item + ?Sized,
-    S: Supply<A>,
+    S: Source<A>,
 {
     /// Gives the source a name, which its [`StageError`] tells. The stages after it keep theirs.
     ///
@@ -33,27 +33,27 @@ where
     /// });
     /// assert_eq!(failed.unwrap().stage(), "the access log");
     /// ```
-    pub fn named(self, name: impl Into<Cow<'static, str>>) -> Inflow<A, B, NamedSupply<S>, T> {
-        let supply = NamedSupply { supply: self.supply, name: name.into() };
-        Inflow { supply, stages: self.stages }
+    pub fn named(self, name: impl Into<Cow<'static, str>>) -> FlowSource<A, B, NamedSource<S>, T> {
+        let source = NamedSource { source: self.source, name: name.into() };
+        FlowSource { source, stages: self.stages }
     }
 }
 
-impl<A: Item + ?Sized, S: Supply<A>> Supply<A> for NamedSupply<S> {
+impl<A: Item + ?Sized, S: Source<A>> Source<A> for NamedSource<S> {
     async fn next(&mut self) -> Result<Option<A::Chunk<'_>>, StageError> {
-        let NamedSupply { supply, name } = self;
-        supply.next().await.map_err(|failure| failure.renamed(name.clone()))
+        let NamedSource { source, name } = self;
+        source.next().await.map_err(|failure| failure.renamed(name.clone()))
     }
 
     fn is_prompt(&self) -> bool {
-        self.supply.is_prompt()
+        self.source.is_prompt()
     }
 
     fn whole_file(&self) -> Option<WholeFile> {
-        self.supply.whole_file().map(|file| WholeFile { name: Some(self.name.clone()), ..file })
+        self.source.whole_file().map(|file| WholeFile { name: Some(self.name.clone()), ..file })
     }
 
     async fn close(self) {
-        self.supply.close().await;
+        self.source.close().await;
     }
 }

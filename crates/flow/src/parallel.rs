@@ -1,15 +1,15 @@
 //! One function over many items at once, in the order of the items.
 //!
-//! Programs call [`map_par`]. Its supply starts one thread, `feed`, which runs what is upstream and
+//! Programs call [`map_par`]. Its source starts one thread, `feed`, which runs what is upstream and
 //! spawns a worker for each share of a chunk. The workers stand in a queue in the order of their
-//! items, and the supply joins them in this order.
+//! items, and the source joins them in this order.
 //!
 //! A worker holds a permit of a semaphore while it works, so at most `threads` of them work at a
 //! time. `feed` acquires all permits at its end: then no worker runs any more.
 
 use crate::beside::{Beside, until};
 use crate::items::{FromGenerator, made};
-use crate::role::{AfterInflow, Inflow, Supply, Upstream};
+use crate::role::{AfterSource, FlowSource, Source, Upstream};
 use selvedge_core::spawn;
 use selvedge_pipeline::{AfterGenerator, Generate, Generator, Item, StageError, Store, Transduce, Unchanged};
 use selvedge_scope::race;
@@ -68,21 +68,21 @@ impl<A: ?Sized, F> fmt::Debug for MapPar<A, F> {
     }
 }
 
-impl<A, B, C, S, T, F> AfterInflow<A, B, S, T> for MapPar<B, F>
+impl<A, B, C, S, T, F> AfterSource<A, B, S, T> for MapPar<B, F>
 where
     A: Item + ?Sized,
     B: Item<Store: Send + Sync> + ?Sized,
     C: Clone + Send + 'static,
-    S: Supply<A> + 'static,
+    S: Source<A> + 'static,
     T: Transduce<A, B> + Send + 'static,
     F: Fn(&B) -> C + Clone + Send + 'static,
 {
-    type Whole = Inflow<C, C, ParallelOf<A, B, C, S, T, F>, Unchanged>;
+    type Whole = FlowSource<C, C, ParallelOf<A, B, C, S, T, F>, Unchanged>;
 
-    fn after(self, source: Inflow<A, B, S, T>) -> Self::Whole {
-        let upstream = Upstream::new(source.supply, source.stages.into_stage());
+    fn after(self, source: FlowSource<A, B, S, T>) -> Self::Whole {
+        let upstream = Upstream::new(source.source, source.stages.into_stage());
         let begin = Some((upstream, self.f));
-        Inflow::new(ParallelOf { threads: self.threads, begin, running: None, items: Vec::new() })
+        FlowSource::new(ParallelOf { threads: self.threads, begin, running: None, items: Vec::new() })
     }
 }
 
@@ -93,14 +93,14 @@ where
     G: Generate<B> + Send + 'static,
     F: Fn(&B) -> C + Clone + Send + 'static,
 {
-    type Whole = Inflow<C, C, ParallelOf<B, B, C, FromGenerator<B, G>, Unchanged, F>, Unchanged>;
+    type Whole = FlowSource<C, C, ParallelOf<B, B, C, FromGenerator<B, G>, Unchanged, F>, Unchanged>;
 
     fn after(self, generator: Generator<B, G>) -> Self::Whole {
         made(generator) >> self
     }
 }
 
-/// The supply of [`map_par`].
+/// The source of [`map_par`].
 pub struct ParallelOf<A: ?Sized, B: ?Sized, C, S, T, F> {
     threads: u32,
     /// The work of the threads, until the first `next` starts them.
@@ -122,12 +122,12 @@ impl<A: ?Sized, B: ?Sized, C, S, T, F> fmt::Debug for ParallelOf<A, B, C, S, T, 
     }
 }
 
-impl<A, B, C, S, T, F> Supply<C> for ParallelOf<A, B, C, S, T, F>
+impl<A, B, C, S, T, F> Source<C> for ParallelOf<A, B, C, S, T, F>
 where
     A: Item + ?Sized,
     B: Item<Store: Send + Sync> + ?Sized,
     C: Clone + Send + 'static,
-    S: Supply<A> + 'static,
+    S: Source<A> + 'static,
     T: Transduce<A, B> + Send + 'static,
     F: Fn(&B) -> C + Clone + Send + 'static,
 {
@@ -176,7 +176,7 @@ where
     A: Item + ?Sized,
     B: Item<Store: Send + Sync> + ?Sized,
     C: Clone + Send + 'static,
-    S: Supply<A>,
+    S: Source<A>,
     T: Transduce<A, B> + Send,
     F: Fn(&B) -> C + Clone + Send + 'static,
 {
@@ -202,7 +202,7 @@ where
     A: Item + ?Sized,
     B: Item<Store: Send + Sync> + ?Sized,
     C: Clone + Send + 'static,
-    S: Supply<A>,
+    S: Source<A>,
     T: Transduce<A, B> + Send,
     F: Fn(&B) -> C + Clone + Send + 'static,
 {

@@ -1,16 +1,16 @@
 //! Stages that work on parts of a stream side by side: `in_parts`.
 //!
-//! Programs call [`in_parts`]. Its supply starts a worker for each thread. Each worker claims the
+//! Programs call [`in_parts`]. Its source starts a worker for each thread. Each worker claims the
 //! next block, reads it, and runs stages of its own on the items in it (`Part` of the pipeline
-//! crate). The supply takes the parts in the order of their blocks, and a [`PartJoiner`] runs the
+//! crate). The source takes the parts in the order of their blocks, and a [`PartJoiner`] runs the
 //! stages on the items that reach over the end of a block.
 //!
 //! A block of a file lies at the place that follows from its number, so workers read different
 //! blocks at the same time. From any other source one worker reads at a time, because only the
 //! source knows where its next chunk is.
 //!
-//! A worker acquires a permit before it claims a block, and the supply releases the permit when it
-//! has taken the part. So at most `WINDOW` parts for each thread are ahead of the supply. The part
+//! A worker acquires a permit before it claims a block, and the source releases the permit when it
+//! has taken the part. So at most `WINDOW` parts for each thread are ahead of the source. The part
 //! `number` and the part `number + window` are never there at the same time, and both may use one
 //! place in a ring.
 //!
@@ -20,12 +20,12 @@
 //! count at most, and not for the stages.
 //!
 //! Each claim delivers one result, also if its worker panics: the drop of `Claim` delivers `Lost`.
-//! So the supply never waits for a block that will not come. It then joins the worker that has
+//! So the source never waits for a block that will not come. It then joins the worker that has
 //! lost the block, and the panic goes on there.
 
 use crate::beside::Beside;
 use crate::items::{FromGenerator, failed, made};
-use crate::role::{AfterInflow, Inflow, Supply, WholeFile};
+use crate::role::{AfterSource, FlowSource, Source, WholeFile};
 use selvedge_core::{spawn, yield_now};
 use selvedge_io::fs::{AlignedBuf, File};
 use selvedge_pipeline::{
@@ -44,7 +44,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// fits into the second level of the cache.
 const BLOCK: usize = 256 << 10;
 
-/// How many parts for each thread may be ahead of the supply.
+/// How many parts for each thread may be ahead of the source.
 const WINDOW: usize = 8;
 
 /// What [`in_parts`] returns: it stands between a source of bytes and the stages after it.
@@ -66,7 +66,7 @@ pub struct InParts<B: ?Sized, T> {
 ///
 /// If the source is a [`file`](crate::file()), then each thread reads its parts itself. The threads
 /// read any other source one at a time, and then the stages alone run side by side. A source with
-/// stages becomes one without stages by [`into_source`](Inflow::into_source).
+/// stages becomes one without stages by [`into_source`](FlowSource::into_source).
 ///
 /// The threads begin when the first items are wanted. A panic of a stage goes on in the thread that
 /// runs the pipeline, at the place of its part. If the consumer is finished before the end, then
@@ -149,18 +149,18 @@ impl<B: ?Sized, T> fmt::Debug for InParts<B, T> {
     }
 }
 
-impl<B, S, T> AfterInflow<u8, u8, S, Unchanged> for InParts<B, T>
+impl<B, S, T> AfterSource<u8, u8, S, Unchanged> for InParts<B, T>
 where
     B: Item<Store: Send> + ?Sized,
-    S: Supply<u8> + 'static,
+    S: Source<u8> + 'static,
     T: PartByPart<u8, B> + Send + 'static,
 {
-    type Whole = Inflow<B, B, PartsOf<B, S, T>, Unchanged>;
+    type Whole = FlowSource<B, B, PartsOf<B, S, T>, Unchanged>;
 
-    fn after(self, source: Inflow<u8, u8, S, Unchanged>) -> Self::Whole {
-        Inflow::new(PartsOf {
+    fn after(self, source: FlowSource<u8, u8, S, Unchanged>) -> Self::Whole {
+        FlowSource::new(PartsOf {
             threads: self.threads as usize,
-            begin: Some((source.supply, self.stages.clone())),
+            begin: Some((source.source, self.stages.clone())),
             running: None,
             joiner: PartJoiner::new(self.stages),
             joined: B::Store::default(),
@@ -178,14 +178,14 @@ where
     G: Generate<u8> + Send + 'static,
     T: PartByPart<u8, B> + Send + 'static,
 {
-    type Whole = Inflow<B, B, PartsOf<B, FromGenerator<u8, G>, T>, Unchanged>;
+    type Whole = FlowSource<B, B, PartsOf<B, FromGenerator<u8, G>, T>, Unchanged>;
 
     fn after(self, generator: Generator<u8, G>) -> Self::Whole {
         made(generator) >> self
     }
 }
 
-/// The supply of [`in_parts`].
+/// The source of [`in_parts`].
 pub struct PartsOf<B: Item + ?Sized, S, T> {
     threads: usize,
     /// The source and the stages of the workers, until the first `next` starts them.
@@ -204,7 +204,7 @@ pub struct PartsOf<B: Item + ?Sized, S, T> {
     ended: bool,
 }
 
-/// The side of the workers that the supply has.
+/// The side of the workers that the source has.
 struct PartWorkers<B: Item + ?Sized, S> {
     shared: Arc<Shared<B, S>>,
     delivered: Taker<Delivery<B>>,
@@ -234,18 +234,18 @@ struct Shared<B: Item + ?Sized, S> {
 /// Where the blocks come from.
 enum Blocks<S> {
     File {
-        supply: Mutex<Option<S>>,
+        source: Mutex<Option<S>>,
         whole: WholeFile,
         file: File,
         /// The number of the next block that no worker has claimed.
         next: AtomicU64,
     },
-    Supply(Mutex<Chunks<S>>),
+    Source(Mutex<Chunks<S>>),
 }
 
 /// A source that one worker reads at a time.
 struct Chunks<S> {
-    supply: Option<S>,
+    source: Option<S>,
     next: u64,
     come: u64,
     /// The source has ended or failed, or a worker is reading it. A worker that panics there leaves
@@ -312,7 +312,7 @@ struct Block<'a> {
 impl<B, S> Shared<B, S>
 where
     B: Item<Store: Send> + ?Sized,
-    S: Supply<u8>,
+    S: Source<u8>,
 {
     /// Claims the next block, and reads it. `None` if there are no more.
     async fn claim<'a, 'b>(
@@ -339,15 +339,15 @@ where
                 self.prompt.store(own.was_in_memory(), Ordering::Relaxed);
                 Some((claim, Block { bytes: &block[..length], begin, over }))
             }
-            (Blocks::Supply(chunks), OwnBlock::Copied(copy)) => {
+            (Blocks::Source(chunks), OwnBlock::Copied(copy)) => {
                 let mut chunks = chunks.lock().await;
-                let Chunks { supply, next, come, over } = &mut *chunks;
-                let supply = supply.as_mut().filter(|_| !*over)?;
+                let Chunks { source, next, come, over } = &mut *chunks;
+                let source = source.as_mut().filter(|_| !*over)?;
                 let claim = Claim::new(*next, worker, &self.delivers);
                 (*next, *over) = (*next + 1, true);
                 copy.clear();
                 let begin = *come;
-                let behind = match supply.next().await {
+                let behind = match source.next().await {
                     Ok(Some(chunk)) => {
                         copy.extend_from_slice(chunk);
                         *come += chunk.len() as u64;
@@ -357,7 +357,7 @@ where
                     Ok(None) => Some(Ok(())),
                     Err(failure) => Some(Err(failure)),
                 };
-                self.prompt.store(supply.is_prompt(), Ordering::Relaxed);
+                self.prompt.store(source.is_prompt(), Ordering::Relaxed);
                 Some((claim, Block { bytes: copy, begin, over: behind }))
             }
             _ => unreachable!("a worker has the memory that its source needs"),
@@ -402,22 +402,22 @@ where
 impl<B, S> PartWorkers<B, S>
 where
     B: Item<Store: Send> + ?Sized,
-    S: Supply<u8> + 'static,
+    S: Source<u8> + 'static,
 {
     /// Starts the workers.
-    async fn start<T>(threads: usize, supply: S, stages: T) -> Result<Self, (S, StageError)>
+    async fn start<T>(threads: usize, source: S, stages: T) -> Result<Self, (S, StageError)>
     where
         T: PartByPart<u8, B> + Send + 'static,
     {
-        let blocks = match supply.whole_file() {
+        let blocks = match source.whole_file() {
             Some(whole) => match File::open(&whole.path).await {
                 Ok(file) => {
-                    Blocks::File { supply: Mutex::new(Some(supply)), whole, file, next: AtomicU64::new(0) }
+                    Blocks::File { source: Mutex::new(Some(source)), whole, file, next: AtomicU64::new(0) }
                 }
-                Err(error) => return Err((supply, whole.named(failed("file", 0, error)))),
+                Err(error) => return Err((source, whole.named(failed("file", 0, error)))),
             },
             None => {
-                Blocks::Supply(Mutex::new(Chunks { supply: Some(supply), next: 0, come: 0, over: false }))
+                Blocks::Source(Mutex::new(Chunks { source: Some(source), next: 0, come: 0, over: false }))
             }
         };
         let window = threads * WINDOW;
@@ -434,7 +434,7 @@ where
             let (shared, stages, stop) = (shared.clone(), stages.clone(), stop.clone());
             let own = match &shared.blocks {
                 Blocks::File { .. } => OwnBlock::Aligned(AlignedBuf::new(BLOCK), None),
-                Blocks::Supply(_) => OwnBlock::Copied(Vec::new()),
+                Blocks::Source(_) => OwnBlock::Copied(Vec::new()),
             };
             let stops = stop.clone();
             let work = async move { race((shared.work(worker, stages, own), stops.wait())).await };
@@ -475,17 +475,17 @@ where
             thread.stop().await;
         }
         // No worker runs any more, so the lock is free.
-        let supply = match &self.shared.blocks {
-            Blocks::File { supply, .. } => supply.lock().await.take(),
-            Blocks::Supply(chunks) => chunks.lock().await.supply.take(),
+        let source = match &self.shared.blocks {
+            Blocks::File { source, .. } => source.lock().await.take(),
+            Blocks::Source(chunks) => chunks.lock().await.source.take(),
         };
-        if let Some(supply) = supply {
-            supply.close().await;
+        if let Some(source) = source {
+            source.close().await;
         }
     }
 }
 
-/// Which of its stores a supply lends.
+/// Which of its stores a source lends.
 enum Lends {
     Joined,
     Part,
@@ -495,16 +495,16 @@ enum Lends {
 impl<B, S, T> PartsOf<B, S, T>
 where
     B: Item<Store: Send> + ?Sized,
-    S: Supply<u8> + 'static,
+    S: Source<u8> + 'static,
     T: PartByPart<u8, B> + Send + 'static,
 {
     /// Starts the workers, if they have not started yet.
     async fn start(&mut self) -> Result<(), StageError> {
-        let Some((supply, stages)) = self.begin.take() else { return Ok(()) };
-        match PartWorkers::start(self.threads, supply, stages).await {
+        let Some((source, stages)) = self.begin.take() else { return Ok(()) };
+        match PartWorkers::start(self.threads, source, stages).await {
             Ok(running) => self.running = Some(running),
-            Err((supply, failure)) => {
-                supply.close().await;
+            Err((source, failure)) => {
+                source.close().await;
                 return Err(failure);
             }
         }
@@ -547,10 +547,10 @@ where
     }
 }
 
-impl<B, S, T> Supply<B> for PartsOf<B, S, T>
+impl<B, S, T> Source<B> for PartsOf<B, S, T>
 where
     B: Item<Store: Send> + ?Sized,
-    S: Supply<u8> + 'static,
+    S: Source<u8> + 'static,
     T: PartByPart<u8, B> + Send + 'static,
 {
     async fn next(&mut self) -> Result<Option<B::Chunk<'_>>, StageError> {
@@ -567,8 +567,8 @@ where
     }
 
     async fn close(mut self) {
-        if let Some((supply, _)) = self.begin.take() {
-            supply.close().await;
+        if let Some((source, _)) = self.begin.take() {
+            source.close().await;
         }
         if let Some(running) = self.running.take() {
             running.close().await;

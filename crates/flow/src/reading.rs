@@ -1,15 +1,15 @@
-//! A source with its stages as one supply, which keeps what its consumer has not taken yet.
+//! A [`FlowSource`] as one [`Source`], which keeps what its consumer has not taken yet.
 //!
-//! `Inflow::pull` makes a [`Reading`] for several iteratees that read the source in turn: an
+//! `FlowSource::pull` makes a [`Reading`] for several iteratees that read the source in turn: an
 //! iteratee may be finished in the middle of a chunk, and the rest of the chunk is for the next
-//! one. `Inflow::into_source` makes the same a source without stages. `join.rs` and `drain.rs` take
-//! their items from a `Reading` too.
+//! one. `FlowSource::into_source` makes the same a source without stages. `join.rs` and `drain.rs`
+//! take their items from a `Reading` too.
 
-use crate::role::{Inflow, Supply, Upstream};
+use crate::role::{FlowSource, Source, Upstream};
 use selvedge_pipeline::{Consume, Item, Iteratee, StageError, Store, Transduce, Unchanged, Upcoming};
 use std::fmt;
 
-/// A source with its stages, for a holder that reads it piece by piece. See [`Inflow::pull`].
+/// A source with its stages, for a holder that reads it piece by piece. See [`FlowSource::pull`].
 pub struct Reading<A: ?Sized, B: Item + ?Sized, S, T> {
     upstream: Upstream<A, B, S, T>,
     /// The last items that came.
@@ -20,11 +20,11 @@ pub struct Reading<A: ?Sized, B: Item + ?Sized, S, T> {
     over: Option<Result<(), StageError>>,
 }
 
-impl<A, B, S, T> Inflow<A, B, S, T>
+impl<A, B, S, T> FlowSource<A, B, S, T>
 where
     A: Item + ?Sized,
     B: Item<Store: Send> + ?Sized,
-    S: Supply<A>,
+    S: Source<A>,
     T: Transduce<A, B> + Send,
 {
     /// The source for a holder that reads it piece by piece, with an iteratee for each piece: a
@@ -49,15 +49,15 @@ where
     /// assert_eq!(replies.unwrap().unwrap(), (Some(b"warp".to_vec()), Some(b"+OK\r".to_vec())));
     /// ```
     pub fn pull(self) -> Reading<A, B, S, T> {
-        let upstream = Upstream::new(self.supply, self.stages.into_stage());
+        let upstream = Upstream::new(self.source, self.stages.into_stage());
         Reading { upstream, items: B::Store::default(), taken: 0, over: None }
     }
 
-    /// The same items, as a source without stages. Its supply runs the stages, in the thread that
-    /// asks for the items.
+    /// The same items, as a source without stages. Its [`Source`] runs the stages, in the thread
+    /// that asks for the items.
     ///
-    /// Such a source can be [`boxed`](Inflow::boxed), and its supply be taken by a supply of your
-    /// own.
+    /// Such a source can be [`boxed`](FlowSource::boxed), and a [`Source`] of your own can take its
+    /// [`Source`].
     ///
     /// # Complexity
     /// A copy of the items.
@@ -65,9 +65,9 @@ where
     /// # Examples
     /// ```
     /// use selvedge::pipeline::{collect, from_iter, lift121};
-    /// use selvedge::flow::{BoxedInflow, made};
+    /// use selvedge::flow::{BoxedFlowSource, made};
     ///
-    /// fn numbers(squares: bool) -> BoxedInflow<u64> {
+    /// fn numbers(squares: bool) -> BoxedFlowSource<u64> {
     ///     let numbers = made(from_iter(1..4));
     ///     match squares {
     ///         true => (numbers >> lift121(|n: &u64| n * n)).into_source().boxed(),
@@ -78,8 +78,8 @@ where
     /// let squares = selvedge::run_local(async { (numbers(true) >> collect()).run().await });
     /// assert_eq!(squares.unwrap().unwrap(), [1, 4, 9]);
     /// ```
-    pub fn into_source(self) -> Inflow<B, B, Reading<A, B, S, T>, Unchanged> {
-        Inflow::new(self.pull())
+    pub fn into_source(self) -> FlowSource<B, B, Reading<A, B, S, T>, Unchanged> {
+        FlowSource::new(self.pull())
     }
 }
 
@@ -87,7 +87,7 @@ impl<A, B, S, T> Reading<A, B, S, T>
 where
     A: Item + ?Sized,
     B: Item + ?Sized,
-    S: Supply<A>,
+    S: Source<A>,
     T: Transduce<A, B>,
 {
     /// Feeds the items that follow to an iteratee, until it is finished. The rest of the stream
@@ -155,7 +155,7 @@ impl<A, B, S, T> Reading<A, B, S, T>
 where
     A: Item + ?Sized,
     B: Item<Store: Send> + ?Sized,
-    S: Supply<A>,
+    S: Source<A>,
     T: Transduce<A, B> + Send,
 {
     /// What is left, as the source of a pipeline.
@@ -172,16 +172,16 @@ where
     /// });
     /// assert_eq!(rows.unwrap().unwrap(), 2);
     /// ```
-    pub fn rest(self) -> Inflow<B, B, Reading<A, B, S, T>, Unchanged> {
-        Inflow::new(self)
+    pub fn rest(self) -> FlowSource<B, B, Reading<A, B, S, T>, Unchanged> {
+        FlowSource::new(self)
     }
 }
 
-impl<A, B, S, T> Supply<B> for Reading<A, B, S, T>
+impl<A, B, S, T> Source<B> for Reading<A, B, S, T>
 where
     A: Item + ?Sized,
     B: Item<Store: Send> + ?Sized,
-    S: Supply<A>,
+    S: Source<A>,
     T: Transduce<A, B> + Send,
 {
     async fn next(&mut self) -> Result<Option<B::Chunk<'_>>, StageError> {

@@ -1,13 +1,13 @@
 //! Sources and targets, and how they are put together with stages.
 //!
-//! [`Supply`] and [`Accept`] are the traits of all ends: the ends of this crate, and the ends that
-//! a program writes. [`Inflow`] and [`Outflow`] wrap them, so that `>>` accepts them, and
-//! [`FlowProgram`] and [`Pouring`] are the whole pipelines. `Upstream` is a supply with its stages.
+//! [`Source`] and [`Target`] are the traits of all ends: the ends of this crate, and the ends that
+//! a program writes. [`FlowSource`] and [`FlowTarget`] wrap them, so that `>>` accepts them, and
+//! [`FlowProgram`] and [`Pouring`] are the whole pipelines. `Upstream` is a source with its stages.
 //! The files of this crate use it where another thread or a poll takes the items.
 //!
-//! A supply is called in one order: `next` until the end or a failure, then `close` once. A thread
+//! A source is called in one order: `next` until the end or a failure, then `close` once. A thread
 //! that must stop drops a `next` that still waits, and then calls `close`. So `next` must keep in
-//! `self` what `close` has to free. If the whole pipeline is dropped, then its supply is dropped
+//! `self` what `close` has to free. If the whole pipeline is dropped, then its source is dropped
 //! without `close`.
 //!
 //! The operator is the paper's `=>=` (Pipes in `docs/PAPERS.md`), for ends that wait.
@@ -26,8 +26,8 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// The source inside an [`Inflow`]. It gives items when they come.
-pub trait Supply<A: Item + ?Sized>: Send {
+/// What gives items when they come. A [`FlowSource`] makes it a part of a pipeline.
+pub trait Source<A: Item + ?Sized>: Send {
     /// Waits for the next items, and lends them. `None` at the end. It is not called after the end,
     /// nor after a failure.
     ///
@@ -41,17 +41,17 @@ pub trait Supply<A: Item + ?Sized>: Send {
         false
     }
 
-    /// The file, if the supply gives all bytes of one file and has not begun. Then several threads
-    /// may read the file side by side, instead of calling [`next`](Supply::next):
+    /// The file, if the source gives all bytes of one file and has not begun. Then several threads
+    /// may read the file side by side, instead of calling [`next`](Source::next):
     /// [`in_parts`](crate::in_parts).
     fn whole_file(&self) -> Option<WholeFile> {
         None
     }
 
-    /// The pipeline wants no more items, or there are none. The supply frees what it holds, and
+    /// The pipeline wants no more items, or there are none. The source frees what it holds, and
     /// waits until that has happened.
     ///
-    /// The drop of a supply frees it too, but waits for nothing.
+    /// The drop of a source frees it too, but waits for nothing.
     fn close(self) -> impl Future<Output = ()> + Send
     where
         Self: Sized,
@@ -60,7 +60,7 @@ pub trait Supply<A: Item + ?Sized>: Send {
     }
 }
 
-/// A file from which a supply gives all bytes.
+/// A file from which a source gives all bytes.
 #[derive(Debug, Clone)]
 pub struct WholeFile {
     /// Its path.
@@ -79,10 +79,10 @@ impl WholeFile {
     }
 }
 
-/// The target inside an [`Outflow`]. It takes items when it can.
-pub trait Accept<B: Item + ?Sized>: Send {
+/// What takes items when it can. A [`FlowTarget`] makes it a part of a pipeline.
+pub trait Target<B: Item + ?Sized>: Send {
     /// The number of items that the target prefers to take at once. The pipeline gathers this
-    /// number while its source [is prompt](Supply::is_prompt). `is_prompt` is a guess: if the
+    /// number while its source [is prompt](Source::is_prompt). `is_prompt` is a guess: if the
     /// source waits after all, the gathered items wait for one read of it.
     const GATHERS: usize = 0;
 
@@ -102,28 +102,29 @@ pub trait Accept<B: Item + ?Sized>: Send {
     }
 }
 
-/// A stream of items of type `B`: a supply of items of type `A`, and the stages after it.
+/// A source of a pipeline: a [`Source`] of items of type `A`, and the stages after it, which make
+/// items of type `B`.
 ///
 /// `source >> stage` is a source, `source >> iteratee` a pipeline to [run](FlowProgram::run), and
 /// so is `source >> target`.
 #[must_use = "a source does nothing until its pipeline is run"]
-pub struct Inflow<A: ?Sized, B: ?Sized, S, T> {
-    pub(crate) supply: S,
+pub struct FlowSource<A: ?Sized, B: ?Sized, S, T> {
+    pub(crate) source: S,
     pub(crate) stages: Transducer<A, B, T>,
 }
 
-impl<A: Item + ?Sized, S: Supply<A>> Inflow<A, A, S, Unchanged> {
-    /// A source of a supply of your own.
+impl<A: Item + ?Sized, S: Source<A>> FlowSource<A, A, S, Unchanged> {
+    /// A source of your own as a part of a pipeline, without stages.
     ///
     /// # Examples
     /// ```
     /// use selvedge::pipeline::{StageError, collect, take};
-    /// use selvedge::flow::{Inflow, Supply};
+    /// use selvedge::flow::{FlowSource, Source};
     ///
     /// /// A number each millisecond.
     /// struct Clock([u64; 1]);
     ///
-    /// impl Supply<u64> for Clock {
+    /// impl Source<u64> for Clock {
     ///     async fn next(&mut self) -> Result<Option<&[u64]>, StageError> {
     ///         selvedge::sleep(std::time::Duration::from_millis(1)).await;
     ///         self.0[0] += 1;
@@ -132,16 +133,16 @@ impl<A: Item + ?Sized, S: Supply<A>> Inflow<A, A, S, Unchanged> {
     /// }
     ///
     /// let ticks = selvedge::run_local(async {
-    ///     (Inflow::new(Clock([0])) >> take(3) >> collect()).run().await
+    ///     (FlowSource::new(Clock([0])) >> take(3) >> collect()).run().await
     /// });
     /// assert_eq!(ticks.unwrap().unwrap(), [1, 2, 3]);
     /// ```
-    pub fn new(supply: S) -> Self {
-        Inflow { supply, stages: id() }
+    pub fn new(source: S) -> Self {
+        FlowSource { source, stages: id() }
     }
 }
 
-impl<A: ?Sized, B: ?Sized, S, T> Inflow<A, B, S, T> {
+impl<A: ?Sized, B: ?Sized, S, T> FlowSource<A, B, S, T> {
     /// No program can call this method: see [`WholePipeline`].
     #[doc(hidden)]
     pub fn run(self) -> std::future::Ready<Result<(), StageError>>
@@ -153,48 +154,48 @@ impl<A: ?Sized, B: ?Sized, S, T> Inflow<A, B, S, T> {
     }
 }
 
-impl<A: ?Sized, B: ?Sized, S, T> fmt::Debug for Inflow<A, B, S, T> {
+impl<A: ?Sized, B: ?Sized, S, T> fmt::Debug for FlowSource<A, B, S, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Inflow of {}", std::any::type_name::<B>())
+        write!(f, "FlowSource of {}", std::any::type_name::<B>())
     }
 }
 
-/// Where items of type `A` go: stages, and something that takes the items of type `B` that they
-/// yield.
+/// A target of a pipeline: stages that take items of type `A`, and the [`Target`] that takes the
+/// items of type `B` that they yield.
 #[must_use = "a target does nothing until its pipeline is run"]
-pub struct Outflow<A: ?Sized, B: ?Sized, T, W> {
+pub struct FlowTarget<A: ?Sized, B: ?Sized, T, W> {
     stages: Transducer<A, B, T>,
-    accept: W,
+    target: W,
 }
 
-impl<A: Item + ?Sized, W: Accept<A>> Outflow<A, A, Unchanged, W> {
-    /// A target of your own.
-    pub fn new(accept: W) -> Self {
-        Outflow { stages: id(), accept }
+impl<A: Item + ?Sized, W: Target<A>> FlowTarget<A, A, Unchanged, W> {
+    /// A target of your own as a part of a pipeline, without stages.
+    pub fn new(target: W) -> Self {
+        FlowTarget { stages: id(), target }
     }
 }
 
-impl<A: ?Sized, B: ?Sized, T, W> fmt::Debug for Outflow<A, B, T, W> {
+impl<A: ?Sized, B: ?Sized, T, W> fmt::Debug for FlowTarget<A, B, T, W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Outflow of {}", std::any::type_name::<A>())
+        write!(f, "FlowTarget of {}", std::any::type_name::<A>())
     }
 }
 
-/// The parts that may stand downstream of an [`Inflow`] of `B`.
+/// The parts that may stand downstream of a [`FlowSource`] of `B`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot stand downstream of a source of `{B}`",
     label = "expected a transducer, an iteratee or a target that takes `{B}`"
 )]
-pub trait AfterInflow<A: ?Sized, B: ?Sized, S, T> {
+pub trait AfterSource<A: ?Sized, B: ?Sized, S, T> {
     /// The two as one.
     type Whole;
 
     /// Puts the source before `self`.
-    fn after(self, source: Inflow<A, B, S, T>) -> Self::Whole;
+    fn after(self, source: FlowSource<A, B, S, T>) -> Self::Whole;
 }
 
 /// The paper's `=>=`, from a source.
-impl<A: ?Sized, B: ?Sized, S, T, R: AfterInflow<A, B, S, T>> Shr<R> for Inflow<A, B, S, T> {
+impl<A: ?Sized, B: ?Sized, S, T, R: AfterSource<A, B, S, T>> Shr<R> for FlowSource<A, B, S, T> {
     type Output = R::Whole;
 
     fn shr(self, downstream: R) -> R::Whole {
@@ -202,7 +203,7 @@ impl<A: ?Sized, B: ?Sized, S, T, R: AfterInflow<A, B, S, T>> Shr<R> for Inflow<A
     }
 }
 
-impl<A, B, C, S, T, U> AfterInflow<A, B, S, T> for Transducer<B, C, U>
+impl<A, B, C, S, T, U> AfterSource<A, B, S, T> for Transducer<B, C, U>
 where
     A: Item + ?Sized,
     B: Item + ?Sized,
@@ -210,14 +211,14 @@ where
     T: Transduce<A, B>,
     U: Transduce<B, C>,
 {
-    type Whole = Inflow<A, C, S, Chain<T, U, B>>;
+    type Whole = FlowSource<A, C, S, Chain<T, U, B>>;
 
-    fn after(self, source: Inflow<A, B, S, T>) -> Self::Whole {
-        Inflow { supply: source.supply, stages: source.stages >> self }
+    fn after(self, source: FlowSource<A, B, S, T>) -> Self::Whole {
+        FlowSource { source: source.source, stages: source.stages >> self }
     }
 }
 
-impl<A, B, S, T, I> AfterInflow<A, B, S, T> for Iteratee<B, I>
+impl<A, B, S, T, I> AfterSource<A, B, S, T> for Iteratee<B, I>
 where
     A: Item + ?Sized,
     B: Item + ?Sized,
@@ -226,12 +227,12 @@ where
 {
     type Whole = FlowProgram<A, S, Chain<T, I, B>>;
 
-    fn after(self, source: Inflow<A, B, S, T>) -> Self::Whole {
-        FlowProgram { supply: source.supply, iteratee: source.stages >> self }
+    fn after(self, source: FlowSource<A, B, S, T>) -> Self::Whole {
+        FlowProgram { source: source.source, iteratee: source.stages >> self }
     }
 }
 
-impl<A, B, C, S, T, U, W> AfterInflow<A, B, S, T> for Outflow<B, C, U, W>
+impl<A, B, C, S, T, U, W> AfterSource<A, B, S, T> for FlowTarget<B, C, U, W>
 where
     A: Item + ?Sized,
     B: Item + ?Sized,
@@ -241,12 +242,12 @@ where
 {
     type Whole = Pouring<A, C, S, Chain<T, U, B>, W>;
 
-    fn after(self, source: Inflow<A, B, S, T>) -> Self::Whole {
-        Pouring { supply: source.supply, stages: source.stages >> self.stages, accept: self.accept }
+    fn after(self, source: FlowSource<A, B, S, T>) -> Self::Whole {
+        Pouring { source: source.source, stages: source.stages >> self.stages, target: self.target }
     }
 }
 
-impl<A, B, C, T, U, W> AfterTransducer<A, B, T> for Outflow<B, C, U, W>
+impl<A, B, C, T, U, W> AfterTransducer<A, B, T> for FlowTarget<B, C, U, W>
 where
     A: Item + ?Sized,
     B: Item + ?Sized,
@@ -254,14 +255,14 @@ where
     T: Transduce<A, B>,
     U: Transduce<B, C>,
 {
-    type Whole = Outflow<A, C, Chain<T, U, B>, W>;
+    type Whole = FlowTarget<A, C, Chain<T, U, B>, W>;
 
     fn after(self, transducer: Transducer<A, B, T>) -> Self::Whole {
-        Outflow { stages: transducer >> self.stages, accept: self.accept }
+        FlowTarget { stages: transducer >> self.stages, target: self.target }
     }
 }
 
-impl<B, C, G, U, W> AfterGenerator<B, G> for Outflow<B, C, U, W>
+impl<B, C, G, U, W> AfterGenerator<B, G> for FlowTarget<B, C, U, W>
 where
     B: Item<Store: Send> + ?Sized,
     C: Item + ?Sized,
@@ -288,18 +289,18 @@ macro_rules! impl_consumer {
     };
 }
 
-impl_consumer!(Outflow, A, B; T, W);
+impl_consumer!(FlowTarget, A, B; T, W);
 impl_consumer!(FlowProgram, A; S, I);
 impl_consumer!(Pouring, A, B; S, T, W);
 
 /// A pipeline from a source to an iteratee.
 #[must_use = "a pipeline does nothing until it is run"]
 pub struct FlowProgram<A: ?Sized, S, I> {
-    supply: S,
+    source: S,
     iteratee: Iteratee<A, I>,
 }
 
-impl<A: Item + ?Sized, S: Supply<A>, I: Consume<A>> FlowProgram<A, S, I> {
+impl<A: Item + ?Sized, S: Source<A>, I: Consume<A>> FlowProgram<A, S, I> {
     /// Runs the pipeline to the end of its source, or until its consumer is finished. Returns the
     /// result of the consumer.
     ///
@@ -309,16 +310,16 @@ impl<A: Item + ?Sized, S: Supply<A>, I: Consume<A>> FlowProgram<A, S, I> {
     /// # Cancellation
     /// All stages are dropped. The source is dropped, and not waited for.
     pub async fn run(self) -> Result<I::Result, StageError> {
-        let FlowProgram { mut supply, iteratee } = self;
+        let FlowProgram { mut source, iteratee } = self;
         let mut fed = iteratee.feed();
         let over = loop {
-            match supply.next().await {
+            match source.next().await {
                 Ok(Some(chunk)) if fed.put_chunk(chunk).is_continue() => {}
                 Ok(_) => break Ok(()),
                 Err(failure) => break Err(failure),
             }
         };
-        supply.close().await;
+        source.close().await;
         over?;
         fed.try_end()
     }
@@ -333,14 +334,14 @@ impl<A: ?Sized, S, I> fmt::Debug for FlowProgram<A, S, I> {
 /// Pours the items of `upstream` into a target, until the source ends or the target breaks.
 pub(crate) async fn pour<A, B, S, T, W>(
     upstream: &mut Upstream<A, B, S, T>,
-    accept: &mut W,
+    target: &mut W,
 ) -> Result<(), StageError>
 where
     A: Item + ?Sized,
     B: Item + ?Sized,
-    S: Supply<A>,
+    S: Source<A>,
     T: Transduce<A, B>,
-    W: Accept<B>,
+    W: Target<B>,
 {
     let mut items = B::Store::default();
     loop {
@@ -349,7 +350,7 @@ where
             continue;
         }
         // The items before a failure go to the target too.
-        let taken = accept.put(&mut items).await;
+        let taken = target.put(&mut items).await;
         items.clear();
         match (more, taken) {
             (Ok(true), Ok(ControlFlow::Continue(()))) => {}
@@ -364,18 +365,18 @@ where
 /// A pipeline from a source to a target.
 #[must_use = "a pipeline does nothing until it is run"]
 pub struct Pouring<A: ?Sized, B: ?Sized, S, T, W> {
-    supply: S,
+    source: S,
     stages: Transducer<A, B, T>,
-    accept: W,
+    target: W,
 }
 
 impl<A, B, S, T, W> Pouring<A, B, S, T, W>
 where
     A: Item + ?Sized,
     B: Item + ?Sized,
-    S: Supply<A>,
+    S: Source<A>,
     T: Transduce<A, B>,
-    W: Accept<B>,
+    W: Target<B>,
 {
     /// Runs the pipeline to the end of its source, or until its target wants no more.
     ///
@@ -387,12 +388,12 @@ where
     /// All stages are dropped, and the items that the target has not taken. The source is dropped,
     /// and not waited for.
     pub async fn run(self) -> Result<(), StageError> {
-        let Pouring { supply, stages, mut accept } = self;
-        let mut upstream = Upstream::new(supply, stages.into_stage());
-        let over = pour(&mut upstream, &mut accept).await;
+        let Pouring { source, stages, mut target } = self;
+        let mut upstream = Upstream::new(source, stages.into_stage());
+        let over = pour(&mut upstream, &mut target).await;
         upstream.close().await;
         over?;
-        accept.finish().await
+        target.finish().await
     }
 }
 
@@ -402,9 +403,9 @@ impl<A: ?Sized, B: ?Sized, S, T, W> fmt::Debug for Pouring<A, B, S, T, W> {
     }
 }
 
-/// A supply and the stages after it, for a thread that takes the items that they yield.
+/// A source and the stages after it, for a thread that takes the items that they yield.
 pub(crate) struct Upstream<A: ?Sized, B: ?Sized, S, T> {
-    supply: S,
+    source: S,
     stage: T,
     over: bool,
     items: PhantomData<fn(&A, &B)>,
@@ -414,11 +415,11 @@ impl<A, B, S, T> Upstream<A, B, S, T>
 where
     A: Item + ?Sized,
     B: Item + ?Sized,
-    S: Supply<A>,
+    S: Source<A>,
     T: Transduce<A, B>,
 {
-    pub(crate) fn new(supply: S, stage: T) -> Self {
-        Upstream { supply, stage, over: false, items: PhantomData }
+    pub(crate) fn new(source: S, stage: T) -> Self {
+        Upstream { source, stage, over: false, items: PhantomData }
     }
 
     /// Puts the items of the next chunk into `store`, so that `store` has at least one if there are
@@ -428,7 +429,7 @@ where
     /// because the source is slow.
     pub(crate) async fn fill(&mut self, store: &mut B::Store) -> Result<bool, StageError> {
         while !self.over {
-            let flow = match self.supply.next().await {
+            let flow = match self.source.next().await {
                 Ok(Some(chunk)) => self.stage.put_chunk(chunk, &mut Keep(&mut *store)),
                 Ok(None) => {
                     self.over = true;
@@ -456,11 +457,11 @@ where
 
     /// Whether the source of the stages is prompt.
     pub(crate) fn is_prompt(&self) -> bool {
-        self.supply.is_prompt()
+        self.source.is_prompt()
     }
 
     pub(crate) async fn close(self) {
-        self.supply.close().await;
+        self.source.close().await;
     }
 }
 

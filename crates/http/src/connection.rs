@@ -198,7 +198,7 @@ mod tests {
     use crate::request::Request;
     use crate::responder::{Handled, Reply, Rest, Terms};
     use crate::status::Status;
-    use selvedge_core::{round_robin_with, spawn_local};
+    use selvedge_core::{round_robin_over, spawn_local};
     use selvedge_handler::DynHandler;
     use selvedge_io::EventLoop;
     use selvedge_io::net::UnixStream;
@@ -256,7 +256,7 @@ mod tests {
             }
             log.flush().await;
         };
-        round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap();
+        round_robin_over(&mut EventLoop::new().unwrap(), main).unwrap();
         let logged = std::fs::read_to_string(path).unwrap();
         assert!(logged.contains("/?sent") && logged.lines().count() == 1, "{logged}");
     }

@@ -47,12 +47,12 @@ use crate::worker::WorkerContext;
 ///
 /// # Examples
 /// ```
-/// use selvedge::{round_robin_with, spawn_local};
+/// use selvedge::{round_robin_over, spawn_local};
 /// use selvedge::http::{Config, Site, Stop, DocumentRoot};
 /// use selvedge::EventLoop;
 /// use selvedge::net::{TcpListener, TcpStream};
 ///
-/// round_robin_with(&mut EventLoop::new()?, async {
+/// round_robin_over(&mut EventLoop::new()?, async {
 ///     let site = Site::new(DocumentRoot::new("src").unwrap(), Config::default(), None);
 ///     let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
 ///     let (address, stop) = (listener.local_addr(), Stop::new());
@@ -161,7 +161,7 @@ impl Site {
     ///
     /// # Examples
     /// ```
-    /// use selvedge::{round_robin_with, spawn_local};
+    /// use selvedge::{round_robin_over, spawn_local};
     /// use selvedge::http::{Body, Config, Request, Response, Site};
     /// use selvedge::EventLoop;
     /// use selvedge::net::UnixStream;
@@ -170,7 +170,7 @@ impl Site {
     ///     Response::new(Body::from(format!("hello, {}", request.uri().path())))
     /// }
     ///
-    /// round_robin_with(&mut EventLoop::new()?, async {
+    /// round_robin_over(&mut EventLoop::new()?, async {
     ///     let site = Site::with_handler(hello, Config::default(), None);
     ///     let (client, server) = UnixStream::pair().unwrap();
     ///     let server = spawn_local(site.serve(server.into(), None));
@@ -494,7 +494,7 @@ mod tests {
     /// site does not wait for a request on it.
     #[test]
     fn a_late_connection_is_answered_if_its_request_is_there() {
-        let text = selvedge_core::round_robin_with(&mut selvedge_io::EventLoop::new().unwrap(), async {
+        let text = selvedge_core::round_robin_over(&mut selvedge_io::EventLoop::new().unwrap(), async {
             let site = Site::new(DocumentRoot::new(".").unwrap(), Config::default(), None);
             site.drain().await;
             let mut read = Vec::with_capacity(4096);

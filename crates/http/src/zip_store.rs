@@ -243,7 +243,7 @@ mod tests {
     use flate2::Compression;
     use flate2::write::DeflateEncoder;
     use rawzip::ZipArchiveWriter;
-    use selvedge_core::round_robin_with;
+    use selvedge_core::round_robin_over;
     use selvedge_handler::{Body, StatusCode};
     use selvedge_io::EventLoop;
     use std::io::Write;
@@ -319,7 +319,7 @@ mod tests {
                 assert_eq!(get(&store, path, None).await.0.as_u16(), status, "{path}");
             }
         };
-        round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap();
+        round_robin_over(&mut EventLoop::new().unwrap(), main).unwrap();
     }
 
     #[test]
@@ -341,7 +341,7 @@ mod tests {
                     assert!([200, 404, 503].contains(&status.as_u16()), "byte {at}: {status}");
                 }
             };
-            round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap();
+            round_robin_over(&mut EventLoop::new().unwrap(), main).unwrap();
         }
     }
 }

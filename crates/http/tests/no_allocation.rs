@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::channel;
 
-use selvedge_core::{round_robin_with, spawn, yield_now};
+use selvedge_core::{round_robin_over, spawn, yield_now};
 use selvedge_http::{Config, DocumentRoot, LogFile, Site, Stop};
 use selvedge_io::EventLoop;
 use selvedge_io::net::TcpListener;
@@ -103,7 +103,7 @@ fn a_cached_file_is_answered_without_allocation() {
     let told = stop.clone();
     let tree = DocumentRoot::new(directory.path()).unwrap();
     let server = std::thread::spawn(move || {
-        round_robin_with(&mut EventLoop::new().unwrap(), async move {
+        round_robin_over(&mut EventLoop::new().unwrap(), async move {
             let config = Config { validity: std::time::Duration::from_secs(600), ..Config::default() };
             let site = Site::new(tree, config, Some(log));
             let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();

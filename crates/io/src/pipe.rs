@@ -2,10 +2,10 @@
 //!
 //! # Examples
 //! ```
-//! use selvedge::{round_robin_with, spawn};
+//! use selvedge::{round_robin_over, spawn};
 //! use selvedge::{EventLoop, pipe};
 //!
-//! round_robin_with(&mut EventLoop::new()?, async {
+//! round_robin_over(&mut EventLoop::new()?, async {
 //!     let (sender, receiver) = pipe::pipe()?;
 //!     let reader = spawn(async move { receiver.read_to_end().await });
 //!     sender.write_all(b"down the pipe").await?;

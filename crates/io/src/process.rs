@@ -15,10 +15,10 @@
 //!
 //! # Examples
 //! ```
-//! use selvedge::round_robin_with;
+//! use selvedge::round_robin_over;
 //! use selvedge::{EventLoop, process::Command};
 //!
-//! round_robin_with(&mut EventLoop::new()?, async {
+//! round_robin_over(&mut EventLoop::new()?, async {
 //!     let output = Command::new("echo").arg("hello").output().await?;
 //!     assert!(output.status.success());
 //!     assert_eq!(output.stdout, b"hello\n");

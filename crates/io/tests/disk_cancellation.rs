@@ -6,7 +6,7 @@ mod common;
 
 use common::disk::{both, is_pattern, pattern};
 use common::{ms, open_descriptors};
-use selvedge_core::{Events, round_robin_with, spawn, yield_now};
+use selvedge_core::{Events, round_robin_over, spawn, yield_now};
 use selvedge_io::EventLoop;
 use selvedge_io::fs::{AlignedBuf, Driver, File};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -128,7 +128,7 @@ fn a_program_that_ends_first_leaves_nothing_behind() {
         let mut events = EventLoop::with_driver(driver).unwrap();
         for _ in 0..3 {
             let path = path.clone();
-            round_robin_with(&mut events, async move {
+            round_robin_over(&mut events, async move {
                 let file = File::options().read(true).direct(true).open(&path).await.unwrap();
                 for i in 0..1000 {
                     let file = file.clone();

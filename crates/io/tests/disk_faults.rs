@@ -5,7 +5,7 @@
 mod common;
 
 use common::disk::errno;
-use selvedge_core::round_robin_with;
+use selvedge_core::round_robin_over;
 use selvedge_io::EventLoop;
 use selvedge_io::faults::{Call, Fault, Faults};
 use selvedge_io::fs::{self, AlignedBuf, Driver, File};
@@ -46,7 +46,7 @@ async fn everything(path: std::path::PathBuf) -> std::io::Result<()> {
 fn run(driver: Driver) -> std::io::Result<()> {
     let directory = tempfile::tempdir().unwrap();
     let mut events = EventLoop::with_driver(driver).unwrap();
-    round_robin_with(&mut events, everything(directory.path().join("file"))).unwrap()
+    round_robin_over(&mut events, everything(directory.path().join("file"))).unwrap()
 }
 
 /// Writes a file as a stream, while the disk is full from one write on and has room again later.
@@ -73,7 +73,7 @@ fn whatever_the_disk_answers() {
     for driver in [Driver::Ring, Driver::Pool] {
         let directory = tempfile::tempdir().unwrap();
         let mut events = EventLoop::with_driver(driver).unwrap();
-        round_robin_with(&mut events, while_it_is_full(directory.path().join("file"))).unwrap();
+        round_robin_over(&mut events, while_it_is_full(directory.path().join("file"))).unwrap();
     }
     const DISK: [Call; 5] = [Call::Open, Call::Pread, Call::Pwrite, Call::Sync, Call::Stat];
     for driver in [Driver::Ring, Driver::Pool] {

@@ -4,7 +4,7 @@
 //! succeeded.
 
 use libc::*;
-use selvedge_core::{RunError, Time, round_robin_with, spawn_local};
+use selvedge_core::{RunError, Time, round_robin_over, spawn_local};
 use selvedge_io::faults::{Call, Fault, Faults};
 use selvedge_io::net::{TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream, resolve};
 use selvedge_io::pipe::pipe;
@@ -478,7 +478,7 @@ fn scenarios(directory: &Path, call: Option<Call>) -> Result<usize, RunError> {
     let directory = directory.to_owned();
     let _ = std::fs::remove_file(directory.join("socket"));
     let mut events = EventLoop::new()?;
-    round_robin_with(&mut events, async move {
+    round_robin_over(&mut events, async move {
         let file = directory.join("file");
         let mut good = usize::from(tcp().await.is_ok());
         good += usize::from(unix(directory.join("socket")).await.is_ok());

@@ -1,7 +1,7 @@
 //! The child of a `fork(2)` runs programs of its own. This test is a program without the test
 //! harness, so that the parent has only its own OS threads when it forks.
 
-use selvedge_core::{RunError, park, round_robin_with};
+use selvedge_core::{RunError, park, round_robin_over};
 use selvedge_io::time::sleep;
 use selvedge_io::{EventLoop, blocking};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Uses the blocking pool.
 fn run() {
     let main = async { blocking(|| 42).await.unwrap() };
-    assert_eq!(round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap(), 42);
+    assert_eq!(round_robin_over(&mut EventLoop::new().unwrap(), main).unwrap(), 42);
 }
 
 /// Uses the event loop outside schedulers.
@@ -19,7 +19,7 @@ fn outside() {
 
 /// A deadlock is reported, because the pool's OS threads idle and no thread will be woken.
 fn deadlock() {
-    let ended = round_robin_with(&mut EventLoop::new().unwrap(), park(drop));
+    let ended = round_robin_over(&mut EventLoop::new().unwrap(), park(drop));
     assert!(matches!(ended, Err(RunError::Deadlock(_))), "{ended:?}");
 }
 

@@ -21,7 +21,7 @@ use crate::strategy::{ParBuffer, par_buffer, par_chunks};
 ///     assert_eq!(lengths, [4, 4, 8, 4]);
 ///     assert!(words.in_pieces(3).reduce(|piece| piece.len(), |a, b| a + b) == Some(4));
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 pub trait InPieces<T> {
     /// The slice in pieces of this number of items; the last may be shorter.
@@ -44,7 +44,7 @@ pub trait InPieces<T> {
     ///     numbers.each_piece_mut(4, |piece, numbers| numbers.fill(piece));
     ///     assert_eq!(numbers, [0, 0, 0, 0, 1, 1, 1, 1, 2, 2]);
     /// })?;
-    /// # Ok::<(), selvedge::Failure>(())
+    /// # Ok::<(), selvedge::SchedulerError>(())
     /// ```
     fn each_piece_mut(&mut self, grain: usize, f: impl Fn(usize, &mut [T]) + Sync)
     where
@@ -136,7 +136,7 @@ pub trait Ahead: IntoIterator + Sized {
     ///     assert_eq!(squares.next().await, Some(1));
     ///     assert_eq!(squares.next().await, Some(4));
     /// })?;
-    /// # Ok::<(), selvedge::Failure>(())
+    /// # Ok::<(), selvedge::SchedulerError>(())
     /// ```
     #[track_caller]
     fn ahead<U, F>(self, count: usize, f: F) -> ParBuffer<Self::IntoIter, U, F>

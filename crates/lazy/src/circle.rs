@@ -30,39 +30,19 @@
 //! found that is none.)
 //!
 //! # Callers
-//! `force.rs` adds records, parents and edges when an evaluation waits or is delegated. `node.rs`
-//! calls `give_up` and `release`. A fast evaluation never comes here. Drops of handles and wakers
-//! may run code that needs the lock, so the functions return them, and the caller drops them
-//! without the lock.
+//! `force.rs` adds records, parents and edges when an evaluation waits or is delegated.
+//! `node/give_up.rs` calls `give_up` and `release`. A fast evaluation never comes here. Drops of
+//! handles and wakers may run code that needs the lock, so the functions return them, and the
+//! caller drops them without the lock.
 
-use crate::failed::NoValue;
-use crate::node::NodeHandle;
+use crate::failed::NoValueError;
+use crate::node::{NodeHandle, RecordId};
 use crate::primitives::{Mutex, MutexGuard, lock};
 use std::collections::HashMap;
-use std::panic::Location;
 use std::task::Waker;
 
 /// A value, as the table knows it: the address of its head.
 pub(crate) type Address = usize;
-
-/// The number of a record. 0 is none.
-pub(crate) type RecordId = u32;
-
-/// The name of a value in a message.
-#[derive(Clone, Copy)]
-pub(crate) struct Label {
-    pub(crate) name: &'static str,
-    pub(crate) place: &'static Location<'static>,
-}
-
-impl Label {
-    fn write(self) -> String {
-        match self.name {
-            "" => format!("the value of {}", self.place),
-            name => format!("{name} ({})", self.place),
-        }
-    }
-}
 
 pub(crate) struct EvaluationRecord {
     value: Address,
@@ -160,13 +140,13 @@ impl CircleTable {
         id: RecordId,
         handle: NodeHandle,
         parent: RecordId,
-    ) -> Result<(), NoValue> {
+    ) -> Result<(), NoValueError> {
         let circle = self.find_circle(parent, handle.pointer().addr().get());
         if let Some(record) = self.at(id) {
             record.handle = Some(handle);
         }
         if let Some(circle) = circle {
-            return Err(NoValue::from_circle(&circle));
+            return Err(NoValueError::from_circle(&circle));
         }
         self.set_parent(id, parent);
         Ok(())
@@ -231,9 +211,9 @@ impl CircleTable {
     ///
     /// # Errors
     /// When the value waits for the evaluation already.
-    pub(crate) fn add_edge(&mut self, waits: RecordId, value: Address) -> Result<Edge, NoValue> {
+    pub(crate) fn add_edge(&mut self, waits: RecordId, value: Address) -> Result<Edge, NoValueError> {
         if let Some(circle) = self.find_circle(waits, value) {
-            return Err(NoValue::from_circle(&circle));
+            return Err(NoValueError::from_circle(&circle));
         }
         self.edges.entry(value).or_default().push(waits);
         let generation = self.at(waits).map_or(0, |record| {
@@ -274,8 +254,8 @@ impl CircleTable {
                 let mut names = Vec::new();
                 let mut next = id;
                 while let Some(record) = self.at(next) {
-                    let label = record.handle.as_ref().map(|handle| handle.head().label());
-                    names.extend(label.map(Label::write));
+                    let label = record.handle.as_ref().map(|handle| handle.head().label().write());
+                    names.extend(label);
                     next = needs[&next];
                 }
                 return Some(names);

@@ -1,4 +1,4 @@
-//! The reason why a value will never be there: [`NoValue`].
+//! The reason why a value will never be there: [`NoValueError`].
 //!
 //! `fail` in `node/typed.rs` makes it from the payload of a panic, and the table of `circle.rs`
 //! makes it for a circle of values. The node keeps it, and each later force returns a clone, or
@@ -8,7 +8,7 @@
 //! of them, as the type that it was. Any other payload goes to the first that throws or takes it,
 //! and the others throw a message.
 
-use selvedge_core::quietly;
+use selvedge_core::internal::quietly;
 use std::any::Any;
 use std::fmt;
 use std::mem;
@@ -32,7 +32,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// }
 /// ```
 #[derive(Clone)]
-pub struct NoValue {
+pub struct NoValueError {
     reason: Arc<Reason>,
 }
 
@@ -63,22 +63,22 @@ impl Drop for KeptPayload {
 /// The message for a payload that is no text.
 const NO_TEXT: &str = "an exception that is not text";
 
-impl NoValue {
-    fn of(reason: Reason) -> NoValue {
-        NoValue { reason: Arc::new(reason) }
+impl NoValueError {
+    fn of(reason: Reason) -> NoValueError {
+        NoValueError { reason: Arc::new(reason) }
     }
 
     /// The reason for a body that ended with this payload.
-    pub(crate) fn from_payload(payload: Box<dyn Any + Send>) -> NoValue {
-        let payload = match payload.downcast::<NoValue>() {
+    pub(crate) fn from_payload(payload: Box<dyn Any + Send>) -> NoValueError {
+        let payload = match payload.downcast::<NoValueError>() {
             Ok(failed) => return *failed,
             Err(payload) => payload,
         };
         let payload = match payload.downcast::<String>() {
-            Ok(text) => return NoValue::of(Reason::Text(*text)),
+            Ok(text) => return NoValueError::of(Reason::Text(*text)),
             Err(payload) => payload,
         };
-        NoValue::of(match payload.downcast::<&'static str>() {
+        NoValueError::of(match payload.downcast::<&'static str>() {
             Ok(text) => Reason::Literal(*text),
             Err(payload) => Reason::Payload(KeptPayload(Mutex::new(Some(payload)))),
         })
@@ -86,14 +86,16 @@ impl NoValue {
 
     /// The reason for a body that was unwound because its thread was cancelled, and that cannot go
     /// on.
-    pub(crate) fn from_cancelled() -> NoValue {
-        NoValue::of(Reason::Literal("the thread that made the value was cancelled in the middle of its body"))
+    pub(crate) fn from_cancelled() -> NoValueError {
+        NoValueError::of(Reason::Literal(
+            "the thread that made the value was cancelled in the middle of its body",
+        ))
     }
 
     /// The reason for a force that is refused because `depth` bodies nest on the native stack.
     #[cold]
-    pub(crate) fn from_depth(depth: u32) -> NoValue {
-        NoValue::of(Reason::Text(format!(
+    pub(crate) fn from_depth(depth: u32) -> NoValueError {
+        NoValueError::of(Reason::Text(format!(
             "lazy values need one another {depth} deep, each behind a waker of its own (a combinator, block_on, or wait in \
              direct style), which nests on the native stack: let the bodies be futures that await one another"
         )))
@@ -101,11 +103,11 @@ impl NoValue {
 
     /// The reason for a circle of values. `circle` has their names; each needs the next, and the
     /// last one needs the first.
-    pub(crate) fn from_circle(circle: &[String]) -> NoValue {
+    pub(crate) fn from_circle(circle: &[String]) -> NoValueError {
         let first = circle.first().map_or("", String::as_str);
         let names = circle.iter().map(String::as_str).chain([first]);
         let names: Vec<&str> = names.collect();
-        NoValue::of(Reason::Loop(format!("<<loop>>: {}", names.join(" needs "))))
+        NoValueError::of(Reason::Loop(format!("<<loop>>: {}", names.join(" needs "))))
     }
 
     /// The message of the panic. For a circle it names each value of the circle, with the place in
@@ -159,16 +161,16 @@ impl NoValue {
     }
 }
 
-impl fmt::Display for NoValue {
+impl fmt::Display for NoValueError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.message())
     }
 }
 
-impl fmt::Debug for NoValue {
+impl fmt::Debug for NoValueError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "NoValue({:?})", self.message())
+        write!(f, "NoValueError({:?})", self.message())
     }
 }
 
-impl std::error::Error for NoValue {}
+impl std::error::Error for NoValueError {}

@@ -35,10 +35,11 @@ mod woken;
 
 use self::more_stack::{has_room, on_more_stack};
 use self::woken::WokenBodies;
-use crate::circle::{CircleTable, RecordId, table};
-use crate::failed::NoValue;
-use crate::node::{CLAIMED, FAILED, IDLE, NodeClaim, NodeHandle, NodeHead, READY};
-use selvedge_core::{exchange_frame, in_thread, is_indivisible, this_stack};
+use crate::circle::{CircleTable, table};
+use crate::failed::NoValueError;
+use crate::node::{CLAIMED, FAILED, IDLE, NodeClaim, NodeHandle, NodeHead, READY, RecordId};
+use selvedge_core::in_thread;
+use selvedge_core::internal::{exchange_frame, is_indivisible, this_stack};
 use selvedge_sync::wait_blocking;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -272,9 +273,9 @@ impl<'a> Settle<'a> {
 }
 
 impl Future for Settle<'_> {
-    type Output = Result<(), NoValue>;
+    type Output = Result<(), NoValueError>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), NoValue>> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), NoValueError>> {
         let this = &mut *self;
         let node = this.node;
         loop {
@@ -329,7 +330,7 @@ impl Future for Settle<'_> {
                         }
                         _ => match frame().filter(|around| around.is_too_deep()) {
                             None => drive(node, claim, delegated, cx),
-                            Some(around) => return Poll::Ready(Err(NoValue::from_depth(around.depth))),
+                            Some(around) => return Poll::Ready(Err(NoValueError::from_depth(around.depth))),
                         },
                     };
                     if polled.is_pending() {
@@ -409,7 +410,7 @@ fn has_moved(head: &NodeHead) -> bool {
 /// # Errors
 /// When the body waits for the evaluation around the caller.
 #[cold]
-fn resume(node: &NodeHandle, claim: NodeClaim) -> Result<(), NoValue> {
+fn resume(node: &NodeHandle, claim: NodeClaim) -> Result<(), NoValueError> {
     let mut table = table();
     // Under the lock no other thread gives the claim up, so the record stays.
     if !node.head().has(claim) {
@@ -419,7 +420,7 @@ fn resume(node: &NodeHandle, claim: NodeClaim) -> Result<(), NoValue> {
     table.resume(node.head().record(), node.clone(), parent)
 }
 
-type WaitFuture<'a> = Pin<Box<dyn Future<Output = Result<(), NoValue>> + Send + 'a>>;
+type WaitFuture<'a> = Pin<Box<dyn Future<Output = Result<(), NoValueError>> + Send + 'a>>;
 
 /// Waits for the end of an evaluation of another thread, or of another part of this thread.
 ///
@@ -428,7 +429,7 @@ type WaitFuture<'a> = Pin<Box<dyn Future<Output = Result<(), NoValue>> + Send + 
 fn wait_for_other<'a>(
     node: &'a NodeHandle,
     place: &'static Location<'static>,
-) -> Result<WaitFuture<'a>, NoValue> {
+) -> Result<WaitFuture<'a>, NoValueError> {
     let edge = match frame() {
         Some(frame) => {
             let value = node.pointer().addr().get();

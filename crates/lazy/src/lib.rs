@@ -7,7 +7,7 @@
 //! | [`join`], [`par_map`], [`par_chunks`], [`InPieces`] | two or many pieces of work, by idle workers | once | does parts of it |
 //! | [`par`], [`pseq`], [`par_buffer`], [`Ahead`] | a [`Lazy`] value that will be needed soon | once, by an idle worker or where it is needed | as for [`Lazy`] |
 //! | [`Strategy`], [`par_list`], [`par_chunk`], [`par_ahead`], [`in_turn`], [`Deep`](trait@Deep) | how far values are evaluated, and where | | |
-//! | [`NoValue`] | why a value has none: a panic, or `<<loop>>` with the names of the circle | | |
+//! | [`NoValueError`] | why a value has none: a panic, or `<<loop>>` with the names of the circle | | |
 //!
 //! # Which, when
 //! - A value that several threads need, and that one of them is to make: [`Lazy`].
@@ -42,16 +42,16 @@
 //
 // A lazy value is a node with its body. The thread that claims the node polls the body, and other
 // threads wait in a queue of the node, which the update finds without an atomic exchange. Read
-// `node.rs` (the states, and why no waiter is lost), `force.rs` (how bodies are polled within one
-// another, and how a long chain is forced in a bounded native stack; `force/woken.rs` says which
-// bodies a poll polls, and `force/more_stack.rs` handles chains of bodies that block),
-// `node/drops.rs` (delayed drops, and why values are `'static`), `circle.rs` (how a circle is
-// found, and what is given up with a frozen body).
+// `node.rs` (the states), `node/waiters.rs` (why no waiter is lost), `force.rs` (how bodies are
+// polled within one another, and how a long chain is forced in a bounded native stack;
+// `force/woken.rs` says which bodies a poll polls, and `force/more_stack.rs` handles chains of
+// bodies that block), `node/drops.rs` (delayed drops, and why values are `'static`), `circle.rs`
+// (how a circle is found, and what is given up with a frozen body).
 //
-// Thunks of a region (`region/thunk.rs`) are of another kind: words in an arena, entered and
-// updated by stores. `region/claim.rs` proves that no duplicate is longer than a quantum,
-// `region/waits.rs` parks an OS thread at a hole and finds circles, and `region/chunk.rs` has the
-// memory.
+// Thunks of a region (`region/cell.rs`) are of another kind: words in an arena, entered and
+// updated by stores (`region/code.rs`). `region/claim.rs` proves that no duplicate is longer than
+// a quantum, `region/waits.rs` parks an OS thread at a hole and finds circles, and
+// `region/chunk.rs` has the memory.
 //
 // Sparks (`spark.rs`, `ring.rs`) lie in rings of their OS threads. Thieves take the oldest spark
 // without interrupting the owner. When a spark is made, the scheduler creates a thread that takes
@@ -78,7 +78,7 @@ mod strategy;
 mod value;
 
 pub use adapters::{Ahead, InPieces, ParPieces};
-pub use failed::NoValue;
+pub use failed::NoValueError;
 pub use list::{Cons, LazyList, ListIter};
 pub use region::{
     ClaimAtYield, Grey, GreyClaimAtYield, LockFree, Nursery, OneCas, Region, RegionCounts, Thunk, ThunkEntry,

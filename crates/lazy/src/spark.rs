@@ -72,7 +72,7 @@ pub fn par<T: Send + Sync + 'static>(value: &Lazy<T>) {
 ///     par(&weft);
 ///     assert_eq!(*pseq(&warp, &weft).await * warp.get().unwrap(), 42);
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 #[track_caller]
 pub fn pseq<'a, A, B>(first: &'a Lazy<A>, second: &'a Lazy<B>) -> impl Future<Output = &'a B> {

@@ -222,7 +222,7 @@ impl<A: Deep + Sync, B: Deep + Sync> Deep for (A, B) {
 ///     par_list(rseq).apply(&squares).await;
 ///     assert_eq!(squares.iter().map(|square| square.get().unwrap()).sum::<u64>(), 328_350);
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 pub trait Strategy<V: ?Sized>: Copy + Send + Sync {
     /// Evaluates the value as the strategy says.
@@ -307,7 +307,7 @@ impl<V: Sync, S: Strategy<V>> Strategy<Vec<V>> for EachOf<S> {
 ///
 /// let third = selvedge::run(async { area(|x| x * x, 0.0, 1.0, 100_000) })?;
 /// assert!((third - 1.0 / 3.0).abs() < 1e-9);
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 pub fn par_map<T: Sync, U: Send>(items: &[T], grain: usize, f: impl Fn(&T) -> U + Sync) -> Vec<U> {
     let chunks = par_chunks(items, grain, |chunk| chunk.iter().map(&f).collect::<Vec<U>>());
@@ -363,7 +363,7 @@ fn fill<T: Sync, U: Send>(
 ///     }
 ///     assert_eq!(sum, 338_350);
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 #[doc(alias = "parBuffer")]
 #[track_caller]

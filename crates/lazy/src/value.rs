@@ -9,7 +9,7 @@
 //!
 //! Paper: [HMP05 §3.1, §3.5, §4.2, §4.3].
 
-use crate::failed::NoValue;
+use crate::failed::NoValueError;
 use crate::force::{Settle, is_within, settle_blocking};
 use crate::node::{FAILED, NodeHandle, Once, Restarted, Resumable};
 use selvedge_core::budget;
@@ -30,7 +30,7 @@ use std::panic::Location;
 /// # Failure
 /// - A body that panics leaves its payload with the value. The first force that panics throws that
 ///   very payload. Each later one throws the same text, or a message if the payload was no text.
-///   [`try_force`](Lazy::try_force) gives the reason as an error: see [`NoValue`].
+///   [`try_force`](Lazy::try_force) gives the reason as an error: see [`NoValueError`].
 /// - A value that needs its own value is found, in one thread and across threads: that force fails
 ///   with a message `<<loop>>` that names each value of the circle. A value is named by the place
 ///   that made it, and by [`named`](Lazy::named).
@@ -152,7 +152,7 @@ use std::panic::Location;
 ///     assert_eq!(*weft.force().await * other.await.unwrap(), 49);
 ///     assert_eq!(warp.get(), Some(&6));
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 #[doc(alias = "thunk")]
 #[doc(alias = "black hole")]
@@ -346,7 +346,7 @@ impl<T> Lazy<T> {
     /// Within the body of a transaction, if the value is not there.
     #[track_caller]
     #[inline]
-    pub fn try_force(&self) -> impl Future<Output = Result<&T, NoValue>> {
+    pub fn try_force(&self) -> impl Future<Output = Result<&T, NoValueError>> {
         let place = Location::caller();
         async move {
             if let Some(value) = self.get() {

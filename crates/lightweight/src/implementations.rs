@@ -105,21 +105,21 @@ pub struct Measured {
 
 /// The numbers differ from the numbers of plain sequential code, or a thread panicked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wrong;
+pub struct WrongAnswerError;
 
-impl fmt::Display for Wrong {
+impl fmt::Display for WrongAnswerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the threads have found other numbers than plain sequential code, or one has panicked")
     }
 }
 
-impl std::error::Error for Wrong {}
+impl std::error::Error for WrongAnswerError {}
 
 /// Runs a program this number of times, and checks what it finds each time.
 ///
 /// # Errors
 /// If an answer is wrong.
-pub fn run(program: Application, by: &Implementation, rounds: u32) -> Result<Measured, Wrong> {
+pub fn run(program: Application, by: &Implementation, rounds: u32) -> Result<Measured, WrongAnswerError> {
     let answer = match program {
         Application::Kpn(n) => answers::hamming(n),
         Application::Sieve(last) => answers::primes(last),
@@ -138,7 +138,7 @@ pub fn run(program: Application, by: &Implementation, rounds: u32) -> Result<Mea
         };
         time += start.elapsed();
         if found.numbers != answer || found.ended.panicked > 0 {
-            return Err(Wrong);
+            return Err(WrongAnswerError);
         }
         threads = found.threads;
     }

@@ -4,8 +4,9 @@
 //! one for a send that is under way. It is a wait queue of `core`, so the thread parks, and a
 //! report of a deadlock shows its place.
 
+use selvedge_core::internal::is_lent_here;
 use selvedge_core::observe::{self, Object, WaitReason};
-use selvedge_core::{Queue, Role, WaitQueue, is_lent_here};
+use selvedge_core::{Queue, Role, WaitQueue};
 use std::fmt;
 use std::future::poll_fn;
 use std::panic::Location;

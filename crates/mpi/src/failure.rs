@@ -1,4 +1,4 @@
-//! [`Failure`]: which ranks of a run have failed, and why ([`Cause`]).
+//! [`RanksError`]: which ranks of a run have failed, and why ([`Cause`]).
 //!
 //! `running.rs` makes it out of the ends of the ranks.
 
@@ -8,7 +8,7 @@ use std::fmt;
 use std::process::ExitStatus;
 
 /// Some ranks of a program failed.
-pub struct Failure<E> {
+pub struct RanksError<E> {
     /// The ranks that failed, with the reason, in the order in which they failed. The first one may
     /// be the reason why the others failed.
     pub ranks: Vec<(usize, Cause<E>)>,
@@ -28,7 +28,7 @@ pub enum Cause<E> {
     Spawned(String),
 }
 
-impl<E> Failure<E> {
+impl<E> RanksError<E> {
     /// The rank that failed first.
     pub fn rank(&self) -> usize {
         self.ranks[0].0
@@ -52,7 +52,7 @@ impl<E: fmt::Display> fmt::Display for Cause<E> {
     }
 }
 
-impl<E: fmt::Display> fmt::Display for Failure<E> {
+impl<E: fmt::Display> fmt::Display for RanksError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "rank {} has failed: {}", self.rank(), self.cause())?;
         for (rank, cause) in &self.ranks[1..] {
@@ -70,10 +70,10 @@ impl<E: fmt::Display> fmt::Debug for Cause<E> {
 
 /// Writes what `Display` writes, because a `main` that returns a `Result` prints its error with
 /// `Debug`.
-impl<E: fmt::Display> fmt::Debug for Failure<E> {
+impl<E: fmt::Display> fmt::Debug for RanksError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-impl<E: fmt::Display> Error for Failure<E> {}
+impl<E: fmt::Display> Error for RanksError<E> {}

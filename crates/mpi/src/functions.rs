@@ -53,7 +53,7 @@ const AHEAD: usize = 2;
 /// use selvedge::mpi::{self, Functions};
 ///
 /// #[selvedge::main]
-/// async fn main() -> Result<(), mpi::Failure<mpi::Error>> {
+/// async fn main() -> Result<(), mpi::RanksError<mpi::Error>> {
 ///     let sums = mpi::run(3, |world| async move {
 ///         let mut functions = Functions::new();
 ///         let square = functions.register("square", async |number: u64| number * number);

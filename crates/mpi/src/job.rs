@@ -16,7 +16,7 @@ use crate::completion::{Completion, EndedRank};
 use crate::engine::{Engine, SendMode, Sending};
 use crate::envelope::{Envelope, MessageContent, OnMatch};
 use crate::mailbox::Mailbox;
-use selvedge_core::CallUnderWay;
+use selvedge_core::internal::CallUnderWay;
 use std::collections::HashMap;
 use std::fmt;
 use std::io;

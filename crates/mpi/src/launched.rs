@@ -8,7 +8,7 @@
 use crate::job::{JobHeader, JobLink, JobRank, PostEnd, on_an_os_thread};
 use crate::libmpi::{Collective, Comm, CommListener, MessageLoop, MpiError, MpiMemory, Received};
 use crate::processes::{Doorbells, JobSegment, RANKS_MAX, segment_path};
-use selvedge_core::CallUnderWay;
+use selvedge_core::internal::CallUnderWay;
 use std::error::Error;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};

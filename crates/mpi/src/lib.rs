@@ -39,7 +39,7 @@
 //! }
 //!
 //! #[selvedge::main]
-//! async fn main() -> Result<(), mpi::Failure<mpi::Error>> {
+//! async fn main() -> Result<(), mpi::RanksError<mpi::Error>> {
 //!     mpi::run(4, rank).await.map(drop)
 //! }
 //! ```
@@ -145,7 +145,7 @@ pub use collective::{InterRoot, Parts, PersistentCollective};
 pub use communicator::Communicator;
 pub use envelope::Status;
 pub use error::{CallSite, Error, ErrorClass};
-pub use failure::{Cause, Failure};
+pub use failure::{Cause, RanksError};
 #[cfg(not(loom))]
 pub use file::{FileView, SharedFile, SharedFileOptions};
 pub use functions::{Functions, RankPool, RemoteFunction};

@@ -6,7 +6,7 @@
 
 use crate::communicator::Communicator;
 use crate::completion::EndedRank;
-use crate::failure::{Cause, Failure};
+use crate::failure::{Cause, RanksError};
 use crate::joined::JoinedWorlds;
 use crate::mailbox::Mailbox;
 use selvedge_core::{JoinHandle, catch, observe, spawn};
@@ -111,7 +111,7 @@ impl<T, E> RankEnds<T, E> {
     }
 
     /// The results, when all ranks have ended.
-    pub(crate) fn result(&self) -> Result<Vec<T>, Failure<E>> {
+    pub(crate) fn result(&self) -> Result<Vec<T>, RanksError<E>> {
         let ends = std::mem::take(&mut *self.ends.lock().unwrap_or_else(PoisonError::into_inner));
         let mut values = Vec::with_capacity(ends.len());
         let mut failures = Vec::new();
@@ -125,7 +125,7 @@ impl<T, E> RankEnds<T, E> {
             return Ok(values);
         }
         failures.sort_unstable_by_key(|&(order, ..)| order);
-        Err(Failure { ranks: failures.into_iter().map(|(_, rank, cause)| (rank, cause)).collect() })
+        Err(RanksError { ranks: failures.into_iter().map(|(_, rank, cause)| (rank, cause)).collect() })
     }
 }
 

@@ -130,7 +130,7 @@ impl Communicator {
     /// }
     ///
     /// #[selvedge::main]
-    /// async fn main() -> Result<(), mpi::Failure<mpi::Error>> {
+    /// async fn main() -> Result<(), mpi::RanksError<mpi::Error>> {
     ///     mpi::run(1, rank).await.map(drop)
     /// }
     /// ```

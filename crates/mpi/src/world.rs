@@ -7,7 +7,7 @@
 use crate::communicator::Communicator;
 use crate::completion::EndedRank;
 use crate::engine::Engine;
-use crate::failure::{Cause, Failure};
+use crate::failure::{Cause, RanksError};
 use crate::job::{JobLink, JobRank, on_an_os_thread};
 use crate::joined::{JoinedGroups, leaders_meet};
 use crate::launched::LaunchedRank;
@@ -34,8 +34,8 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// If a rank returns an error or panics, and if MPI cannot be started. The calls of other ranks
-/// that need a message of that rank fail, so that they end too. The [`Failure`] names the rank that
-/// failed first.
+/// that need a message of that rank fail, so that they end too. The [`RanksError`] names the rank
+/// that failed first.
 ///
 /// # Deadlock
 /// Ranks that wait for one another are found as threads are: the scheduler returns
@@ -56,7 +56,7 @@ use std::sync::Arc;
 /// use selvedge::mpi;
 ///
 /// #[selvedge::main]
-/// async fn main() -> Result<(), mpi::Failure<mpi::Error>> {
+/// async fn main() -> Result<(), mpi::RanksError<mpi::Error>> {
 ///     let sums = mpi::run(4, |world| async move {
 ///         // Every rank calls it, and every rank gets the sum.
 ///         world.allreduce(world.rank(), mpi::op::sum).await
@@ -73,7 +73,7 @@ use std::sync::Arc;
 #[doc(alias = "ThreadSupport")]
 #[doc(alias = "MPI_Init")]
 #[doc(alias = "MPI_Finalize")]
-pub async fn run<T, E, F, R>(ranks: usize, body: F) -> Result<Vec<T>, Failure<E>>
+pub async fn run<T, E, F, R>(ranks: usize, body: F) -> Result<Vec<T>, RanksError<E>>
 where
     F: Fn(Communicator) -> R + Send + Sync + 'static,
     R: Future<Output = Result<T, E>> + Send + 'static,
@@ -147,7 +147,7 @@ impl Ranks {
     /// use selvedge::mpi::{self, Ranks};
     ///
     /// #[selvedge::main]
-    /// async fn main() -> Result<(), mpi::Failure<mpi::Error>> {
+    /// async fn main() -> Result<(), mpi::RanksError<mpi::Error>> {
     ///     let run = Ranks::new(4).processes().run(|world| async move {
     ///         println!("rank {} is process {}", world.rank(), std::process::id());
     ///         world.barrier().await
@@ -187,14 +187,14 @@ impl Ranks {
     ///
     /// # Errors
     /// If a rank returns an error or panics.
-    pub async fn run<T, E, F, R>(self, body: F) -> Result<Vec<T>, Failure<E>>
+    pub async fn run<T, E, F, R>(self, body: F) -> Result<Vec<T>, RanksError<E>>
     where
         F: Fn(Communicator) -> R + Send + Sync + 'static,
         R: Future<Output = Result<T, E>> + Send + 'static,
         T: Send + 'static,
         E: Send + 'static,
     {
-        let refused = |error| Failure { ranks: vec![(0, Cause::Engine(error))] };
+        let refused = |error| RanksError { ranks: vec![(0, Cause::Engine(error))] };
         match self.runner().map_err(refused)? {
             RanksRunner::Threads => {}
             RanksRunner::Seat(seat) => return run_seated(seat, body).await,
@@ -245,7 +245,7 @@ async fn run_in_job<L, T, E, F, R>(
     job: &Arc<JobRank<L>>,
     world: Communicator,
     body: F,
-) -> Result<Vec<T>, Failure<E>>
+) -> Result<Vec<T>, RanksError<E>>
 where
     L: JobLink,
     F: Fn(Communicator) -> R + Send + Sync + 'static,
@@ -268,14 +268,14 @@ where
 }
 
 /// Runs the rank of a job on this machine as which this process was started.
-async fn run_seated<T, E, F, R>(seat: RankSeat, body: F) -> Result<Vec<T>, Failure<E>>
+async fn run_seated<T, E, F, R>(seat: RankSeat, body: F) -> Result<Vec<T>, RanksError<E>>
 where
     F: Fn(Communicator) -> R + Send + Sync + 'static,
     R: Future<Output = Result<T, E>> + Send + 'static,
     T: Send + 'static,
     E: Send + 'static,
 {
-    let failure = |error| Failure { ranks: vec![(seat.rank, Cause::Engine(error))] };
+    let failure = |error| RanksError { ranks: vec![(seat.rank, Cause::Engine(error))] };
     let rank = ProcessRank::join(seat).map_err(failure)?;
     let world = match seat.parents {
         0 => Communicator::world(rank.job.clone(), seat.rank),
@@ -310,14 +310,14 @@ async fn spawned_world(
 }
 
 /// Starts this program again as the other ranks, and runs rank 0.
-async fn run_and_start_others<T, E, F, R>(ranks: usize, body: F) -> Result<Vec<T>, Failure<E>>
+async fn run_and_start_others<T, E, F, R>(ranks: usize, body: F) -> Result<Vec<T>, RanksError<E>>
 where
     F: Fn(Communicator) -> R + Send + Sync + 'static,
     R: Future<Output = Result<T, E>> + Send + 'static,
     T: Send + 'static,
     E: Send + 'static,
 {
-    let failure = |error| Failure { ranks: vec![(0, Cause::Engine(error))] };
+    let failure = |error| RanksError { ranks: vec![(0, Cause::Engine(error))] };
     let job = LocalJob::new(ranks).map_err(|error| failure(error.into()))?;
     let started = StartedRanks::start_itself(&job).map_err(|error| failure(error.into()))?;
     let rank = ProcessRank::first(&job).map_err(failure)?;
@@ -333,18 +333,18 @@ where
         Err(error) => Some((rank, Cause::Engine(error.into()))),
     });
     let ranks: Vec<_> = failed.collect();
-    if ranks.is_empty() { Ok(values) } else { Err(Failure { ranks }) }
+    if ranks.is_empty() { Ok(values) } else { Err(RanksError { ranks }) }
 }
 
 /// Runs the one rank of the launcher's job that this process is.
-async fn run_launched<T, E, F, R>(body: F) -> Result<Vec<T>, Failure<E>>
+async fn run_launched<T, E, F, R>(body: F) -> Result<Vec<T>, RanksError<E>>
 where
     F: Fn(Communicator) -> R + Send + Sync + 'static,
     R: Future<Output = Result<T, E>> + Send + 'static,
     T: Send + 'static,
     E: Send + 'static,
 {
-    let failure = |rank, error| Failure { ranks: vec![(rank, Cause::Engine(error))] };
+    let failure = |rank, error| RanksError { ranks: vec![(rank, Cause::Engine(error))] };
     let launched = LaunchedRank::start().await.map_err(|error| failure(0, error))?;
     let world = Communicator::world(launched.job.clone(), launched.job.rank());
     let result = run_in_job(&launched.job, world, body).await;

@@ -56,7 +56,7 @@ where
     // Ports are sockets, which need an event loop.
     let mut events = EventLoop::new().expect("the kernel has descriptors");
     let ended =
-        selvedge_core::round_robin_with(&mut events, Ranks::new(1).run(program)).expect("no deadlock");
+        selvedge_core::round_robin_over(&mut events, Ranks::new(1).run(program)).expect("no deadlock");
     match ended {
         Ok(_) => ExitCode::SUCCESS,
         Err(failure) => {

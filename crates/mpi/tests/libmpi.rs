@@ -8,7 +8,7 @@
 //!
 //! A rank that finds a fault ends with a panic, so its job ends with an error.
 
-use selvedge_core::run_blocking;
+use selvedge_core::internal::run_blocking;
 use selvedge_mpi::libmpi::{
     Collective, Comm, CommListener, MessageLoop, MpiError, MpiErrorClass, MpiFamily, MpiMemory,
     PATH_VARIABLE, Received, ReduceOp, Scalar, ScalarType, StartError,

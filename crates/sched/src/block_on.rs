@@ -4,7 +4,8 @@
 //! OS thread. The OS thread polls the future itself and sleeps in between (`core`'s
 //! `run_blocking`), so it runs no other thread meanwhile; within a thread the call is refused.
 
-use selvedge_core::{in_thread, run_blocking};
+use selvedge_core::in_thread;
+use selvedge_core::internal::run_blocking;
 use std::future::Future;
 
 /// Runs a future on the calling OS thread, which sleeps while the future waits; returns its result.

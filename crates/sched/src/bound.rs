@@ -4,7 +4,7 @@
 //! scheduler of its own.
 
 use crate::Spawned;
-use selvedge_core::{Events, round_robin_with, spawn_local};
+use selvedge_core::{Events, round_robin_over, spawn_local};
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::io;
@@ -69,7 +69,7 @@ where
     let (spawned, duty) = Spawned::promised();
     std::thread::Builder::new().name("bound".to_string()).spawn(move || {
         let ended = events().map_err(Into::into).and_then(|mut events| {
-            round_robin_with(&mut events, async move {
+            round_robin_over(&mut events, async move {
                 let end = Rc::new(BodyEnd::default());
                 let at_end = EndsWith(end.clone());
                 duty.created(spawn_local(async move {

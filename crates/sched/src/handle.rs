@@ -3,11 +3,12 @@
 //!
 //! Programs get a `Handle` from `Handle::current` or from a running `WorkStealing`; `bound.rs`
 //! returns a `Spawned` too. A thread from elsewhere is created by the scheduler's own CPU, which
-//! takes the remote spawn in by `core`'s `birth.rs`. Until then `Spawned` and `SpawnDuty` share a
-//! `ReplyCell`, and exactly one of them decides: the duty puts the join handle there, or the caller
-//! gives the thread up before.
+//! takes the remote spawn in by `core`'s `remote_spawn.rs`. Until then `Spawned` and `SpawnDuty`
+//! share a `ReplyCell`, and exactly one of them decides: the duty puts the join handle there, or
+//! the caller gives the thread up before.
 
-use selvedge_core::{Adopt, Cpu, JoinError, JoinHandle, ReplyCell, adopter};
+use selvedge_core::internal::ReplyCell;
+use selvedge_core::{Adopt, Cpu, JoinError, JoinHandle, adopter};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -79,7 +80,7 @@ impl Handle {
     ///     here.join().unwrap()
     /// })?;
     /// assert_eq!(result.unwrap(), 42);
-    /// # Ok::<(), selvedge::Failure>(())
+    /// # Ok::<(), selvedge::SchedulerError>(())
     /// ```
     ///
     /// # Complexity
@@ -90,10 +91,10 @@ impl Handle {
         F::Output: Send,
     {
         let (spawned, duty) = Spawned::promised();
-        let birth = move |cpu: &mut Cpu| duty.spawn(cpu, future);
-        // If the scheduler does not take `birth`, it drops `birth`, and the drop of `duty` notes
+        let spawn = move |cpu: &mut Cpu| duty.spawn(cpu, future);
+        // If the scheduler does not take `spawn`, it drops `spawn`, and the drop of `duty` notes
         // that in the cell.
-        drop(self.scheduler.adopt(Box::new(birth)));
+        drop(self.scheduler.adopt(Box::new(spawn)));
         spawned
     }
 }

@@ -1,12 +1,12 @@
 //! [`per_core`]: one loop per core, on OS threads that share nothing.
 //!
-//! Programs call it, and the web server `apps/httpd`. Each worker is `core`'s `round_robin_until`
+//! Programs call it, and the web server `apps/httpd`. Each worker is `core`'s `round_robin_on`
 //! with an event source of its own; `WorkerGroup` has all that the workers share: the word to stop,
 //! and the number of workers that are left. The OS thread that called `per_core` only waits, so it
 //! counts as quiet while a worker is present (`core`'s `quiet.rs`); otherwise no deadlock of the
 //! workers would be reported.
 
-use selvedge_core::{Cpu, Events, Quiet, RunError, Unpark, prepare_heavy_fence, round_robin_until};
+use selvedge_core::{Cpu, Events, Quiet, RunError, Unpark, prepare_heavy_fence, round_robin_on};
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -15,27 +15,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The reason why [`per_core`] ended early: a worker failed, and the other workers were stopped.
-pub struct Failure {
+pub struct SchedulerError {
     /// The worker's number.
     pub worker: usize,
     /// The error that stopped it.
     pub error: RunError,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for SchedulerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "worker {}: {}", self.worker, self.error)
     }
 }
 
 /// Like `Display`, because a `main` that returns a `Result` prints its error by `Debug`.
-impl fmt::Debug for Failure {
+impl fmt::Debug for SchedulerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-impl std::error::Error for Failure {
+impl std::error::Error for SchedulerError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.error)
     }
@@ -71,13 +71,13 @@ impl std::error::Error for Failure {
 ///     worker * worker
 /// })?;
 /// assert_eq!(squares, [0, 1]);
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 pub fn per_core<E, F>(
     workers: usize,
     events: impl Fn(usize) -> io::Result<E> + Sync,
     main: impl Fn(usize) -> F + Sync,
-) -> Result<Vec<F::Output>, Failure>
+) -> Result<Vec<F::Output>, SchedulerError>
 where
     E: Events,
     F: Future + 'static,
@@ -114,9 +114,9 @@ where
     for (worker, ended) in ended.into_iter().enumerate() {
         match ended {
             Ok(Ok(Ok(result))) => results.extend(result),
-            Ok(Ok(Err(error))) => failure = failure.or(Some(Failure { worker, error })),
+            Ok(Ok(Err(error))) => failure = failure.or(Some(SchedulerError { worker, error })),
             Ok(Err(panic)) => resume_unwind(panic),
-            Err(error) => failure = failure.or(Some(Failure { worker, error: error.into() })),
+            Err(error) => failure = failure.or(Some(SchedulerError { worker, error: error.into() })),
         }
     }
     failure.map_or(Ok(results), Err)
@@ -200,7 +200,7 @@ fn work<E: Events, F: Future + 'static>(
     let cpu = Cpu::new()?;
     group.enlist(cpu.unparker());
     // This check sees a stop that came before `enlist`. A later stop unparks the CPU.
-    round_robin_until(cpu, &mut events, main(worker), || group.stopped.load(Ordering::SeqCst))
+    round_robin_on(cpu, &mut events, main(worker), || group.stopped.load(Ordering::SeqCst))
 }
 
 #[cfg(test)]
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_failure_is_printed_in_words() {
-        let failure = Failure { worker: 3, error: RunError::MainExited };
+        let failure = SchedulerError { worker: 3, error: RunError::MainExited };
         assert_eq!(format!("{failure:?}"), failure.to_string());
     }
 

@@ -7,7 +7,8 @@
 //! - `worker` is a worker's loop, with `worker/next` (which thread runs next), `worker/arrivals`
 //!   (which threads that events woke a worker keeps for itself), `worker/crowding` (whether a
 //!   worker gets a CPU), `worker/idle` (what a worker does without threads), and `worker/pairing`
-//!   (how two threads that talk through the kernel come together on one worker).
+//!   with `worker/second_poll` (how two threads that talk through the kernel come together on one
+//!   worker).
 //! - `run_ring` is the ring of ready threads from which other workers steal, `injector` the queue
 //!   of threads from outside, and `idle_workers` the protocol by which workers search and sleep.
 //! - `desk` lets other workers take a worker's ready threads while that worker is in a long step.
@@ -25,7 +26,7 @@ pub use idle_workers::IdleWorkers;
 pub use injector::Injector;
 pub use run_ring::{Claim, RunRing, Stealer};
 
-use crate::{Failure, Handle};
+use crate::{Handle, SchedulerError};
 use desk::{Desk, WorkerView};
 use pool::WorkerPool;
 use selvedge_core::{Events, Owner};
@@ -73,13 +74,13 @@ use std::sync::Arc;
 ///     sum
 /// })?;
 /// assert_eq!(sum, 328_350);
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 pub fn work_stealing<E, F>(
     workers: usize,
     events: impl Fn(usize) -> io::Result<E> + Sync,
     main: F,
-) -> Result<F::Output, Failure>
+) -> Result<F::Output, SchedulerError>
 where
     E: Events,
     F: Future + Send + 'static,
@@ -143,7 +144,7 @@ where
 /// let answer = scheduler.run(|_| Ok(NoEvents::new()), async move { done.take().await })?;
 /// assert_eq!(answer, 42);
 /// # outside.join().unwrap();
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 pub struct WorkStealing {
     pool: Arc<WorkerPool>,
@@ -190,7 +191,7 @@ impl WorkStealing {
         mut self,
         events: impl Fn(usize) -> io::Result<E> + Sync,
         main: F,
-    ) -> Result<F::Output, Failure>
+    ) -> Result<F::Output, SchedulerError>
     where
         E: Events,
         F: Future + Send + 'static,
@@ -224,13 +225,13 @@ impl WorkStealing {
     ///     Rc::new(format!("{shared}{}", weft.await.unwrap()))
     /// })?;
     /// assert_eq!(*text, "warp and weft");
-    /// # Ok::<(), selvedge::Failure>(())
+    /// # Ok::<(), selvedge::SchedulerError>(())
     /// ```
     pub fn run_pinned<E, F>(
         mut self,
         events: impl Fn(usize) -> io::Result<E> + Sync,
         main: F,
-    ) -> Result<F::Output, Failure>
+    ) -> Result<F::Output, SchedulerError>
     where
         E: Events,
         F: Future + 'static,

@@ -5,7 +5,8 @@
 //! handle.
 
 use crate::state::{ChildFailure, Membership, ScopeState, within};
-use selvedge_core::{Catch, Exception, JoinError, ReplyCell, budget, catch};
+use selvedge_core::internal::ReplyCell;
+use selvedge_core::{Catch, Exception, JoinError, budget, catch};
 use std::any::Any;
 use std::fmt;
 use std::future::Future;

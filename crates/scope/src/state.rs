@@ -7,15 +7,16 @@
 //!
 //! Locks are taken from the inner scope to the outer one, never the other way.
 
-use selvedge_core::{Around, Exception, JoinHandle, exchange_around, quietly};
+use selvedge_core::internal::{TaskContext, exchange_task_context, quietly};
+use selvedge_core::{Exception, JoinHandle};
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
 
 /// The scope around the caller: the caller is polled as its body or as one of its children.
-fn around() -> Option<Arc<ScopeState>> {
-    selvedge_core::around()?.downcast().ok()
+fn current() -> Option<Arc<ScopeState>> {
+    selvedge_core::internal::task_context()?.downcast().ok()
 }
 
 /// What ended a scope before its time.
@@ -58,9 +59,9 @@ struct ChildEntry {
 }
 
 impl ScopeState {
-    /// A scope within the scope [around](around) the caller.
+    /// A scope within the scope [around](current) the caller.
     pub(crate) fn new() -> Arc<ScopeState> {
-        Arc::new(ScopeState { inner: Mutex::default(), failed: AtomicBool::new(false), outer: around() })
+        Arc::new(ScopeState { inner: Mutex::default(), failed: AtomicBool::new(false), outer: current() })
     }
 
     fn lock(&self) -> MutexGuard<'_, Locked> {
@@ -302,13 +303,13 @@ impl Drop for Membership {
 /// Polls a child or the body: scopes that are created in it are within this one.
 #[inline]
 pub(crate) fn within<T>(state: &Arc<ScopeState>, poll: impl FnOnce() -> T) -> T {
-    struct Restore(Option<Around>);
+    struct Restore(Option<TaskContext>);
     impl Drop for Restore {
         fn drop(&mut self) {
-            exchange_around(self.0.take());
+            exchange_task_context(self.0.take());
         }
     }
-    let scope: Around = Arc::<ScopeState>::clone(state);
-    let _restore = Restore(exchange_around(Some(scope)));
+    let scope: TaskContext = Arc::<ScopeState>::clone(state);
+    let _restore = Restore(exchange_task_context(Some(scope)));
     poll()
 }

@@ -42,7 +42,7 @@ use std::sync::Arc;
 ///     order
 /// })?;
 /// assert_eq!(order, [1, 10, 20]);
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 #[doc(alias = "JoinSet")]
 #[doc(alias = "FuturesUnordered")]

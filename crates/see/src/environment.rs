@@ -31,15 +31,15 @@ struct WantedOutput {
 
 /// The variable `SELVEDGE_SEE` is not understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Misunderstood(String);
+pub struct SeeError(String);
 
-impl fmt::Display for Misunderstood {
+impl fmt::Display for SeeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SELVEDGE_SEE: {}; there are dump, counters, trace=FILE, watchdog=MS", self.0)
     }
 }
 
-impl std::error::Error for Misunderstood {}
+impl std::error::Error for SeeError {}
 
 /// The variable.
 const VARIABLE: &str = "SELVEDGE_SEE";
@@ -64,11 +64,11 @@ const SPANS: usize = 1 << 17;
 ///
 /// # Errors
 /// If the variable has another word in it, or the process cannot subscribe to a signal.
-pub fn from_environment() -> Result<Seeing, Misunderstood> {
+pub fn from_environment() -> Result<Seeing, SeeError> {
     match std::env::var(VARIABLE) {
         Ok(text) => WantedOutput::parse(&text)?.begin(),
         Err(std::env::VarError::NotPresent) => Ok(Seeing::default()),
-        Err(error) => Err(Misunderstood(error.to_string())),
+        Err(error) => Err(SeeError(error.to_string())),
     }
 }
 
@@ -76,7 +76,7 @@ pub fn from_environment() -> Result<Seeing, Misunderstood> {
 static WANTED: OnceLock<WantedOutput> = OnceLock::new();
 
 impl WantedOutput {
-    fn parse(text: &str) -> Result<WantedOutput, Misunderstood> {
+    fn parse(text: &str) -> Result<WantedOutput, SeeError> {
         let mut wanted = WantedOutput::default();
         for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
             match word.split_once('=').unwrap_or((word, "")) {
@@ -85,15 +85,15 @@ impl WantedOutput {
                 ("trace", file) if !file.is_empty() => wanted.trace = Some(file.into()),
                 ("watchdog", ms) => match ms.parse() {
                     Ok(ms @ 1..) => wanted.watchdog = Some(Duration::from_millis(ms)),
-                    _ => return Err(Misunderstood(format!("watchdog={ms} is not a number of milliseconds"))),
+                    _ => return Err(SeeError(format!("watchdog={ms} is not a number of milliseconds"))),
                 },
-                _ => return Err(Misunderstood(format!("there is no {word}"))),
+                _ => return Err(SeeError(format!("there is no {word}"))),
             }
         }
         Ok(wanted)
     }
 
-    fn begin(self) -> Result<Seeing, Misunderstood> {
+    fn begin(self) -> Result<Seeing, SeeError> {
         if self == WantedOutput::default() || WANTED.set(self.clone()).is_err() {
             // Nothing to do, or a second call: the first one does it.
             return Ok(Seeing::default());
@@ -110,7 +110,7 @@ impl WantedOutput {
                 eprintln!("{}", dump());
                 WANTED.get().expect("set before the signal").write();
             })
-            .map_err(|error| Misunderstood(error.to_string()))?;
+            .map_err(|error| SeeError(error.to_string()))?;
         }
         Ok(Seeing { wanted: self })
     }

@@ -3,7 +3,7 @@
 //! too: the OS thread that looks on could wake no thread, and says so. (This process has no test
 //! harness, because the OS threads of a harness do not say so.)
 
-use selvedge_core::{Deadlock, NoEvents, RunError, round_robin_with, spawn, spawn_local, yield_now};
+use selvedge_core::{Deadlock, NoEvents, RunError, round_robin_over, spawn, spawn_local, yield_now};
 use selvedge_sched::{per_core, priority, work_stealing};
 use selvedge_see::named;
 use selvedge_sim::{Why, simulated};
@@ -183,7 +183,7 @@ fn all_schedulers<F>(program: fn() -> F, check: fn(&str, &Deadlock))
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    check("round_robin", &deadlock(round_robin_with(&mut NoEvents::new(), program())));
+    check("round_robin", &deadlock(round_robin_over(&mut NoEvents::new(), program())));
     check("priority", &deadlock(priority(&mut NoEvents::new(), program())));
     let ended = per_core(1, |_| Ok(NoEvents::new()), |_| program());
     check("per_core", &deadlock(ended.map_err(|failure| failure.error)));
@@ -209,7 +209,7 @@ fn main() {
     }
     let _seeing = selvedge_see::from_environment().unwrap();
     let begun = Instant::now();
-    let ended = round_robin_with(&mut NoEvents::new(), async {
+    let ended = round_robin_over(&mut NoEvents::new(), async {
         // Other OS threads could reach it.
         let never = Rc::new(MVar::<()>::empty());
         let other = never.clone();

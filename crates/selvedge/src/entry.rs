@@ -7,7 +7,7 @@
 //! `Send`, the compiler goes on to [`MustStay`], which is for a reference to it.
 
 use crate::{Runner, WorkersError};
-use selvedge_sched::Failure;
+use selvedge_sched::SchedulerError;
 use selvedge_sim::{World, each_seed};
 use std::ops::Range;
 use std::process::{ExitCode, Termination};
@@ -68,7 +68,7 @@ impl Stays {
 
 fn told(
     runner: Result<Runner, WorkersError>,
-    run: impl FnOnce(Runner) -> Result<ExitCode, Failure>,
+    run: impl FnOnce(Runner) -> Result<ExitCode, SchedulerError>,
 ) -> Result<ExitCode, String> {
     let runner = runner.map_err(|error| error.to_string())?;
     run(runner).map_err(|failure| failure.to_string())

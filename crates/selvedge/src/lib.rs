@@ -39,7 +39,7 @@
 //! use selvedge::{MVar, sleep, spawn};
 //! use std::{sync::Arc, time::Duration};
 //!
-//! fn main() -> Result<(), selvedge::Failure> {
+//! fn main() -> Result<(), selvedge::SchedulerError> {
 //!     selvedge::run(async {
 //!         let loom = Arc::new(MVar::empty());
 //!         let shuttle = loom.clone();
@@ -78,12 +78,12 @@ pub use selvedge_client as client;
 pub use selvedge_cnc as cnc;
 #[doc(inline)]
 pub use selvedge_core::{
-    Answer, ArenaFull, Call, Cpu, Deadline, Deadlock, Detached, Events, Exception, Group, Interest,
-    JoinError, JoinHandle, Local, Mode, Nbio, NoEvents, Panic, Queue, Quiet, Readiness, Request, Role,
-    RunError, RunQueue, SendThread, Shared, Sleep, Syscall, Thread, ThreadInfo, ThreadValue, Time, Trace,
-    Unavailable, Unpark, VirtualClock, Wait, WaitQueue, WithValue, call, catch, detach, detach_local, exit,
-    fork, fork_local, nbio, now, observe, park, round_robin, round_robin_with, shield, spawn, spawn_local,
-    steps, this_thread, thread_value, throw, try_spawn, yield_now,
+    Answer, ArenaFullError, Call, Cpu, CpuError, Deadline, Deadlock, Detached, Events, Exception, Group,
+    Interest, JoinError, JoinHandle, Local, Mode, Nbio, NoEvents, Panic, Queue, Quiet, Readiness, Request,
+    Role, RunError, RunQueue, SendThread, Shared, Sleep, Syscall, Thread, ThreadInfo, ThreadValue, Time,
+    Trace, Unpark, VirtualClock, Wait, WaitQueue, WithValue, call, catch, detach, detach_local, exit, fork,
+    fork_local, nbio, now, observe, park, round_robin, round_robin_over, shield, spawn, spawn_local, steps,
+    this_thread, thread_value, throw, try_spawn, yield_now,
 };
 #[doc(inline)]
 pub use selvedge_coroutine as coroutine;
@@ -193,7 +193,7 @@ pub use selvedge_mpi as mpi;
 pub use selvedge_pipeline as pipeline;
 #[doc(inline)]
 pub use selvedge_sched::{
-    Failure, Handle, Spawned, WorkStealing, block_on, set_deadline, set_priority, work_stealing,
+    Handle, SchedulerError, Spawned, WorkStealing, block_on, set_deadline, set_priority, work_stealing,
 };
 #[doc(inline)]
 pub use selvedge_scope as scope;
@@ -218,7 +218,7 @@ pub mod sched {
     pub use selvedge_sched::*;
     #[doc(inline)]
     pub use selvedge_sim::{
-        Explored, Explorer, Failed, Random, Run, Simulation, VirtualTime, Why, each_seed, simulated,
+        Explored, Explorer, Random, Run, Simulation, SimulationError, VirtualTime, Why, each_seed, simulated,
     };
 }
 
@@ -230,7 +230,7 @@ pub mod sched {
 /// one OS thread with [`run_local`].
 ///
 /// # Errors
-/// See [`Failure`]: no event loop, or a deadlock.
+/// See [`SchedulerError`]: no event loop, or a deadlock.
 ///
 /// # Panics
 /// If `main` panics, and if it is called within a thread: the other threads of that worker could
@@ -242,7 +242,7 @@ pub mod sched {
 /// # Differences
 /// 1. It ends with `main`, not with the last thread, and returns a result.
 #[doc(alias = "start")]
-pub fn run<F>(main: F) -> Result<F::Output, Failure>
+pub fn run<F>(main: F) -> Result<F::Output, SchedulerError>
 where
     F: Future + Send + 'static,
     F::Output: Send,
@@ -277,9 +277,9 @@ where
 ///     woven
 /// })?;
 /// assert_eq!(*woven.borrow(), "warpweft");
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
-pub fn run_pinned<F: Future + 'static>(main: F) -> Result<F::Output, Failure> {
+pub fn run_pinned<F: Future + 'static>(main: F) -> Result<F::Output, SchedulerError> {
     Runner::new().run_pinned(main)
 }
 
@@ -314,7 +314,7 @@ fn seeing() -> see::Seeing {
 pub fn run_local<F: Future + 'static>(main: F) -> Result<F::Output, RunError> {
     refuse_within("run_local()");
     let _seeing = seeing();
-    selvedge_core::round_robin_with(&mut EventLoop::new()?, main)
+    selvedge_core::round_robin_over(&mut EventLoop::new()?, main)
 }
 
 /// Runs `main` and the threads it creates on this OS thread, the urgent ones first, until `main`
@@ -353,7 +353,7 @@ pub fn priority<F: Future + 'static>(events: &mut impl Events, main: F) -> Resul
 ///
 /// # Panics
 /// If a main panics, and as [`run`].
-pub fn per_core<F>(workers: usize, main: impl Fn(usize) -> F + Sync) -> Result<Vec<F::Output>, Failure>
+pub fn per_core<F>(workers: usize, main: impl Fn(usize) -> F + Sync) -> Result<Vec<F::Output>, SchedulerError>
 where
     F: Future + 'static,
     F::Output: Send,

@@ -2,15 +2,15 @@
 //! fail: [`run_main`] and [`Runner`].
 //!
 //! Programs call both; `selvedge::run` (`lib.rs`) is a `Runner` as it comes. The scheduler is
-//! `WorkStealing` of `sched` with an `EventLoop` for each worker, or `round_robin_with` where one
+//! `WorkStealing` of `sched` with an `EventLoop` for each worker, or `round_robin_over` where one
 //! OS thread is asked for. `SELVEDGE_WORKERS` is read here, `SELVEDGE_SEE` in `lib.rs` (`seeing`).
 
 use crate::see::Seeing;
 use crate::{refuse_within, seeing};
-use selvedge_core::{Events, round_robin_with};
+use selvedge_core::{Events, round_robin_over};
 use selvedge_io::EventLoop;
 use selvedge_io::pool::{self, Limits};
-use selvedge_sched::{Failure, WorkStealing};
+use selvedge_sched::{SchedulerError, WorkStealing};
 use std::error::Error;
 use std::fmt;
 use std::io;
@@ -81,7 +81,7 @@ where
 ///     sum
 /// })?;
 /// assert_eq!(sum, 285);
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 #[must_use = "it starts nothing until it is told to run"]
@@ -193,7 +193,7 @@ impl Runner {
     ///     pool::shared().load().threads_most
     /// })?;
     /// assert_eq!(threads, 2);
-    /// # Ok::<(), selvedge::Failure>(())
+    /// # Ok::<(), selvedge::SchedulerError>(())
     /// ```
     #[doc(alias = "max_blocking_threads")]
     #[track_caller]
@@ -228,11 +228,11 @@ impl Runner {
     /// threads that are left are cancelled. The environment variable `SELVEDGE_SEE` is heeded.
     ///
     /// # Errors
-    /// See [`Failure`]: no event loop, no OS thread, or a deadlock.
+    /// See [`SchedulerError`]: no event loop, no OS thread, or a deadlock.
     ///
     /// # Panics
     /// As [`run`](crate::run).
-    pub fn run<F>(&self, main: F) -> Result<F::Output, Failure>
+    pub fn run<F>(&self, main: F) -> Result<F::Output, SchedulerError>
     where
         F: Future + Send + 'static,
         F::Output: Send,
@@ -260,9 +260,9 @@ impl Runner {
     ///     *shared + two
     /// })?;
     /// assert_eq!(sum, 42);
-    /// # Ok::<(), selvedge::Failure>(())
+    /// # Ok::<(), selvedge::SchedulerError>(())
     /// ```
-    pub fn run_pinned<F: Future + 'static>(&self, main: F) -> Result<F::Output, Failure> {
+    pub fn run_pinned<F: Future + 'static>(&self, main: F) -> Result<F::Output, SchedulerError> {
         let _seeing = self.begin("run_pinned()");
         match self.stealing() {
             Some(scheduler) => scheduler.run_pinned(|_| EventLoop::new(), main),
@@ -286,13 +286,13 @@ impl Runner {
     /// // Threads that wait only for one another need no event loop.
     /// let answer = Runner::new().workers(1).run_over(|_| Ok(NoEvents::new()), async { 6 * 7 })?;
     /// assert_eq!(answer, 42);
-    /// # Ok::<(), selvedge::Failure>(())
+    /// # Ok::<(), selvedge::SchedulerError>(())
     /// ```
     pub fn run_over<E, F>(
         &self,
         events: impl Fn(usize) -> io::Result<E> + Sync,
         main: F,
-    ) -> Result<F::Output, Failure>
+    ) -> Result<F::Output, SchedulerError>
     where
         E: Events,
         F: Future + Send + 'static,
@@ -327,9 +327,9 @@ impl Runner {
 fn run_here<E: Events, F: Future + 'static>(
     events: impl Fn(usize) -> io::Result<E>,
     main: F,
-) -> Result<F::Output, Failure> {
-    let run = || round_robin_with(&mut events(0)?, main);
-    run().map_err(|error| Failure { worker: 0, error })
+) -> Result<F::Output, SchedulerError> {
+    let run = || round_robin_over(&mut events(0)?, main);
+    run().map_err(|error| SchedulerError { worker: 0, error })
 }
 
 fn parse(text: &str) -> Result<Workers, WorkersError> {

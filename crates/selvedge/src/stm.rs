@@ -6,9 +6,9 @@
 //!
 //! | | |
 //! |---|---|
-//! | variables, transactions, data structures, engines | [`selvedge_stm`], which this module is made of |
-//! | a transaction with a time limit | [`atomically_until`], [`atomically_until_with`] |
-//! | a variable that tells that a time is over | [`register_delay`], [`register_delay_with`] |
+//! | variables, transactions, data structures | [`selvedge_stm`], which this module is made of |
+//! | a transaction with a time limit | [`atomically_until`] |
+//! | a variable that tells that a time is over | [`register_delay`] |
 //!
 //! The last two rows need an event loop, which `selvedge-stm` knows nothing of. So they are here.
 
@@ -49,7 +49,7 @@ pub use selvedge_stm::*;
 ///     let letter = atomically_until(until, |tx| mail.take(tx)).await;
 ///     assert!(letter.is_err());
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 #[track_caller]
 pub fn atomically_until<R>(
@@ -57,21 +57,6 @@ pub fn atomically_until<R>(
     body: impl FnMut(&Tx) -> Tried<R>,
 ) -> impl Future<Output = Result<R, Elapsed>> {
     timeout_at(until, atomically(body))
-}
-
-/// As [`atomically_until`], with an engine.
-///
-/// # Errors
-/// As [`atomically_until`].
-///
-/// # Panics
-/// As [`atomically`].
-#[track_caller]
-pub fn atomically_until_with<E: Engine, R>(
-    until: Time,
-    body: impl FnMut(&Tx<E>) -> Tried<R>,
-) -> impl Future<Output = Result<R, Elapsed>> {
-    timeout_at(until, atomically_with(body))
 }
 
 /// A variable that is false, and becomes true when `delay` has passed. So a transaction waits for a
@@ -102,19 +87,11 @@ pub fn atomically_until_with<E: Engine, R>(
 ///     });
 ///     assert!(!in_time.await);
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 #[doc(alias = "registerDelay")]
 pub fn register_delay(delay: Duration) -> TWord<bool> {
-    register_delay_with(delay)
-}
-
-/// As [`register_delay`], for transactions of the engine `E`.
-///
-/// # Panics
-/// As [`register_delay`].
-pub fn register_delay_with<E: Engine>(delay: Duration) -> TWord<bool, E> {
-    let is_over = TWord::with_engine(false);
+    let is_over = TWord::new(false);
     let timer = Arc::new(Timer { sleep: Mutex::new(Box::pin(sleep(delay))), is_over: is_over.clone() });
     timer.look();
     is_over
@@ -122,12 +99,12 @@ pub fn register_delay_with<E: Engine>(delay: Duration) -> TWord<bool, E> {
 
 /// A sleep that sets a variable. The event loop has it as the waker of the sleep, and drops it when
 /// it has woken it. So the timer lives as long as its sleep is asked for.
-struct Timer<E: Engine> {
+struct Timer {
     sleep: Mutex<Pin<Box<SleepUntil>>>,
-    is_over: TWord<bool, E>,
+    is_over: TWord<bool>,
 }
 
-impl<E: Engine> Timer<E> {
+impl Timer {
     /// Sets the variable if the time has come, else asks the event loop.
     fn look(self: Arc<Self>) {
         let waker = Waker::from(self.clone());
@@ -139,7 +116,7 @@ impl<E: Engine> Timer<E> {
     }
 }
 
-impl<E: Engine> Wake for Timer<E> {
+impl Wake for Timer {
     fn wake(self: Arc<Self>) {
         self.look();
     }

@@ -72,7 +72,7 @@ mod world;
 pub use conditions::Conditions;
 pub use disk::Disk;
 pub use scheduler::{
-    Explored, Explorer, Failed, Random, Run, Simulation, VirtualTime, Why, each_seed, simulated,
+    Explored, Explorer, Random, Run, Simulation, SimulationError, VirtualTime, Why, each_seed, simulated,
 };
 #[doc(inline)]
 pub use selvedge_io::faults::{Call, Fault, Faults};

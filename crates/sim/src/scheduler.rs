@@ -42,7 +42,7 @@ use std::future::Future;
 use std::time::Duration;
 
 pub use explore::{Explored, Explorer};
-pub use failed::{Failed, Why};
+pub use failed::{SimulationError, Why};
 pub use random::Random;
 pub use seeds::each_seed;
 pub use time::VirtualTime;
@@ -52,8 +52,8 @@ pub use time::VirtualTime;
 /// are left.
 ///
 /// # Errors
-/// [`Failed`], which says how to repeat the run: a panic in `main` or in a thread that no thread
-/// joins, a deadlock, or too many steps.
+/// [`SimulationError`], which says how to repeat the run: a panic in `main` or in a thread that no
+/// thread joins, a deadlock, or too many steps.
 ///
 /// # Examples
 /// A program that is right in most orders:
@@ -87,7 +87,7 @@ pub fn simulated<F: Future + 'static>(
     seed: u64,
     events: &mut impl Events,
     main: F,
-) -> Result<F::Output, Failed> {
+) -> Result<F::Output, SimulationError> {
     Simulation::new(seed).run(events, main).map(|run| run.output)
 }
 
@@ -119,10 +119,11 @@ impl Simulation {
         Simulation { order: Order::Pct { seed, depth, steps }, ..Simulation::new(seed) }
     }
 
-    /// The scheduler makes the choices of a [failed](Failed::schedule) run of an [`Explorer`].
+    /// The scheduler makes the choices of a [failed](SimulationError::schedule) run of an
+    /// [`Explorer`].
     ///
     /// # Panics
-    /// If `schedule` is not a text that [`Failed::schedule`] returns.
+    /// If `schedule` is not a text that [`SimulationError::schedule`] returns.
     pub fn replay(schedule: &str) -> Simulation {
         let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("{schedule} is no schedule"));
         let choices = schedule.split('.').filter(|text| !text.is_empty()).map(number).collect();
@@ -152,7 +153,7 @@ impl Simulation {
         &self,
         events: &mut impl Events,
         main: F,
-    ) -> Result<Run<F::Output>, Failed> {
+    ) -> Result<Run<F::Output>, SimulationError> {
         self.run_noting(events, main, None, &mut Vec::new())
     }
 
@@ -164,7 +165,7 @@ impl Simulation {
         main: F,
         arrivals: Option<&dyn Arrivals>,
         made: &mut Vec<(u32, u32)>,
-    ) -> Result<Run<F::Output>, Failed> {
+    ) -> Result<Run<F::Output>, SimulationError> {
         let _clock = VirtualClock::now().is_none().then(VirtualClock::install);
         let (seed, chooser) = match &self.order {
             &Order::Random(seed) => (seed, Chooser::Random(Random::new(seed))),
@@ -182,8 +183,8 @@ impl Simulation {
             *made = choices;
         }
         result.map_err(|why| match self.order {
-            Order::Replay { .. } => Failed::in_schedule(why, steps, made),
-            _ => Failed::with_seed(why, steps, seed),
+            Order::Replay { .. } => SimulationError::in_schedule(why, steps, made),
+            _ => SimulationError::with_seed(why, steps, seed),
         })
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::kernel::Kernel;
 use crate::scheduler::Arrivals;
-use crate::{Conditions, Disk, Failed, Simulation, each_seed};
+use crate::{Conditions, Disk, Simulation, SimulationError, each_seed};
 use selvedge_core::{ThreadInfo, VirtualClock};
 use selvedge_io::EventLoop;
 use selvedge_io::signal::Signal;
@@ -85,7 +85,7 @@ pub fn simulate<F: Future<Output = ()> + 'static>(seeds: Range<u64>, mut main: i
 ///         drop(server);
 ///     })?;
 /// }
-/// # Ok::<(), selvedge::sched::Failed>(())
+/// # Ok::<(), selvedge::sched::SimulationError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct World {
@@ -120,12 +120,12 @@ impl World {
     /// Runs a program until its main thread has ended. The run cancels the threads that are left.
     ///
     /// # Errors
-    /// [`Failed`], which says why the run failed and how to repeat it.
+    /// [`SimulationError`], which says why the run failed and how to repeat it.
     ///
     /// # Panics
     /// If this OS thread runs an event loop already, or the process has no descriptors left,
     /// because the run takes one.
-    pub fn run<F: Future + 'static>(&self, main: F) -> Result<Ended<F::Output>, Failed> {
+    pub fn run<F: Future + 'static>(&self, main: F) -> Result<Ended<F::Output>, SimulationError> {
         self.run_noting(main, &mut Vec::new())
     }
 
@@ -135,7 +135,7 @@ impl World {
         &self,
         main: F,
         made: &mut Vec<(u32, u32)>,
-    ) -> Result<Ended<F::Output>, Failed> {
+    ) -> Result<Ended<F::Output>, SimulationError> {
         let clock = VirtualClock::install();
         let disk = self.disk.clone().into_tree();
         let mut kernel = Kernel::new(!self.seed, self.conditions.clone(), disk);

@@ -60,7 +60,7 @@ impl Stack {
     /// ```
     /// use selvedge::stack::{SimulatedWire, Stack, StackOptions, TcpListener, TcpStream, Weather};
     ///
-    /// # fn main() -> Result<(), selvedge::Failure> {
+    /// # fn main() -> Result<(), selvedge::SchedulerError> {
     /// selvedge::run(async {
     ///     let (left, right) = SimulatedWire::pair(7, Weather { lost: 20, ..Weather::default() });
     ///     let options = |last: u8| {
@@ -100,7 +100,7 @@ impl Stack {
     /// use selvedge::stack::{SimulatedWire, Stack, StackOptions, TcpListener, TcpStream, Weather};
     /// use std::time::Duration;
     ///
-    /// # fn main() -> Result<(), selvedge::Failure> {
+    /// # fn main() -> Result<(), selvedge::SchedulerError> {
     /// selvedge::run(async {
     ///     let (left, right) = SimulatedWire::pair(7, Weather::default());
     ///     let options = |last: u8| {

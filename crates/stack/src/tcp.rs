@@ -28,7 +28,7 @@ impl TcpListener {
     /// # Errors
     /// `AddrInUse`, and `AddrNotAvailable` if the address is not the stack's.
     pub fn bind(stack: &Stack, address: SocketAddr) -> io::Result<TcpListener> {
-        TcpListener::bind_with(stack, address, None)
+        TcpListener::bind_with_options(stack, address, None)
     }
 
     /// Listens as [`bind`](Self::bind) does. The connections get these options instead of the
@@ -36,7 +36,7 @@ impl TcpListener {
     ///
     /// # Errors
     /// Those of [`bind`](Self::bind).
-    pub fn bind_with(
+    pub fn bind_with_options(
         stack: &Stack,
         address: SocketAddr,
         options: impl Into<Option<TcpOptions>>,
@@ -104,14 +104,14 @@ impl TcpStream {
     /// or a router says so, `NetworkUnreachable` if the stack has no gateway or a router knows no
     /// way, and `AddrNotAvailable` if the stack has no address of the family.
     pub async fn connect(stack: &Stack, peer: SocketAddr) -> io::Result<TcpStream> {
-        TcpStream::connect_with(stack, peer, None).await
+        TcpStream::connect_with_options(stack, peer, None).await
     }
 
     /// Connects as [`connect`](Self::connect) does, with these options instead of the stack's.
     ///
     /// # Errors
     /// Those of [`connect`](Self::connect).
-    pub async fn connect_with(
+    pub async fn connect_with_options(
         stack: &Stack,
         peer: SocketAddr,
         options: impl Into<Option<TcpOptions>>,

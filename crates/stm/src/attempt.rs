@@ -1,4 +1,4 @@
-//! One attempt of a transaction, from its begin to its end: [`attempt`], with its [`AttemptState`].
+//! One attempt of a transaction, from its begin to its end: [`AttemptState`]. `body.rs` runs it.
 //!
 //! # What an ordinary attempt does
 //! An attempt is ordinary if it meets no conflict, has no branch, hook or predicate, and wakes no
@@ -6,21 +6,24 @@
 //! commits, unpins the session and puts it back. The code for other attempts is in separate
 //! functions, which are not inlined.
 
-use crate::condition::{AttemptConditions, WakeCondition, WokenByCommit};
-use crate::engine::{Conflict, Engine, HasWaiters, read_in_turn};
-use crate::log::BranchMark;
+mod branch;
+
+pub(crate) use branch::{Branch, PredicateMark};
+
+use crate::condition::{Predicate, WakeCondition};
+use crate::engine::{Conflict, Engine, HasWaiters};
+use crate::garbage::Garbage;
 use crate::reads::ReadEntry;
-use crate::session::{self, Free, Garbage, Session};
+use crate::registration::{AttemptConditions, Registration};
+use crate::session::{self, Session};
 use crate::stop::{Abort, Stop, StopReason, Tried};
-use crate::transaction::Tx;
 use crate::turn::CommitTurn;
 use crate::variable::{Borrowed, WAITERS};
-use crate::wait::{self, Registration};
-use selvedge_core::{indivisible, quietly};
+use crate::waking::{self, WokenByCommit};
+use selvedge_core::internal::quietly;
 use std::any::Any;
-use std::cell::RefCell;
 use std::mem::ManuallyDrop;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::resume_unwind;
 
 /// An attempt from its begin to its end. Dropped before its end, it has no effect.
 pub(crate) struct AttemptState<E: Engine> {
@@ -51,7 +54,7 @@ pub(crate) struct Extras {
 }
 
 impl Extras {
-    fn run_after_commit(self) {
+    pub(crate) fn run_after_commit(self) {
         let Extras { after_commit, on_abort, undone, conditions } = self;
         undone.into_iter().for_each(quietly);
         // Destructors of the program, which keep no hook from running.
@@ -74,62 +77,16 @@ pub(crate) enum Attempted<R, X> {
     Retry(Registration),
 }
 
-/// Runs the body once. With a turn it meets no conflict, unless it retries and a variable changes
-/// after the turn.
-#[inline(always)]
-pub(crate) fn attempt<E: Engine, R, X>(
-    body: &mut impl FnMut(&Tx<E>) -> Result<R, Abort<X>>,
-    turn: Option<Box<CommitTurn>>,
-) -> Attempted<R, X> {
-    let mut tx = Tx { state: RefCell::new(AttemptState::begin(turn)) };
-    let result = match E::OPAQUE {
-        true => indivisible(|| body(&tx)),
-        false => match catch_unwind(AssertUnwindSafe(|| indivisible(|| body(&tx)))) {
-            Ok(result) => result,
-            Err(panic) => {
-                tx.state.get_mut().resume_if_it_holds(panic);
-                return Attempted::Conflict;
-            }
-        },
-    };
-    match result {
-        Ok(result) => match tx.state.get_mut().commit() {
-            Ok(rest) => {
-                // `commit` has ended the attempt.
-                std::mem::forget(tx);
-                if let Some(rest) = rest {
-                    rest.run::<E>();
-                }
-                Attempted::Committed(result)
-            }
-            Err(Conflict) => Attempted::Conflict,
-        },
-        Err(ending) => tx.state.get_mut().end_without_effect(ending),
-    }
-}
-
 /// What is left to do for a commit when the session has been given back: code of the program.
-struct RestOfCommit {
-    nodes: Vec<Garbage>,
-    woken: WokenByCommit,
-    extras: Option<Box<Extras>>,
-}
-
-impl RestOfCommit {
-    #[cold]
-    #[inline(never)]
-    fn run<E: Engine>(self) {
-        drop(self.nodes);
-        self.woken.wake_all::<E>();
-        if let Some(extras) = self.extras {
-            extras.run_after_commit();
-        }
-    }
+pub(crate) struct RestOfCommit {
+    pub(crate) nodes: Vec<Garbage>,
+    pub(crate) woken: WokenByCommit,
+    pub(crate) extras: Option<Box<Extras>>,
 }
 
 impl<E: Engine> AttemptState<E> {
     #[inline(always)]
-    fn begin(turn: Option<Box<CommitTurn>>) -> AttemptState<E> {
+    pub(crate) fn begin(turn: Option<Box<CommitTurn>>) -> AttemptState<E> {
         let mut session = session::take();
         session.pin();
         if turn.is_some() {
@@ -144,6 +101,7 @@ impl<E: Engine> AttemptState<E> {
         }
     }
 
+    #[inline(always)]
     pub(crate) fn session(&mut self) -> &mut Session {
         &mut self.session
     }
@@ -154,11 +112,7 @@ impl<E: Engine> AttemptState<E> {
     }
 
     /// Waits for a predicate, with its reads from `from` on, unless the attempt has written.
-    pub(crate) fn add_condition(
-        &mut self,
-        from: usize,
-        predicate: impl Fn(&Tx<E>) -> Tried<bool> + Send + Sync + 'static,
-    ) {
+    pub(crate) fn add_condition(&mut self, from: usize, predicate: impl Predicate + 'static) {
         if self.session.log.writes.is_empty() {
             let conditions = &mut self.extras().conditions;
             let mut conditions = conditions.take().unwrap_or_else(AttemptConditions::new);
@@ -171,16 +125,16 @@ impl<E: Engine> AttemptState<E> {
 
     /// The value of a variable, as a pointer to its node or as the bits of a word.
     #[inline(always)]
-    fn load(&mut self, inner: Borrowed<'_>) -> Tried<*mut ()> {
+    pub(crate) fn load(&mut self, inner: Borrowed<'_>) -> Tried<*mut ()> {
         let log = &mut self.session.log;
-        if log.needs_search(inner.pointer()) {
+        if log.needs_search(inner.address()) {
             return self.load_with_search(inner);
         }
         if log.reads.has_room()
             && let Some((seen, value)) = E::glance(&mut self.engine, log, &inner)
         {
             // SAFETY: there is room.
-            unsafe { log.reads.push_within(ReadEntry { inner: inner.pointer(), seen }) };
+            unsafe { log.reads.push_within(ReadEntry { variable: inner.address(), seen }) };
             return Ok(value);
         }
         E::read(&mut self.engine, log, inner).map_err(|conflict| self.stop(conflict))
@@ -194,11 +148,11 @@ impl<E: Engine> AttemptState<E> {
         if self.has_conflict {
             return Err(Stop(StopReason::Conflict));
         }
-        if let Some(at) = log.find(inner.pointer()) {
+        if let Some(at) = log.find(inner.address()) {
             return Ok(log.writes[at].value);
         }
         if let Some(turn) = E::turn(&mut self.engine) {
-            return Ok(read_in_turn(turn, log, inner));
+            return Ok(turn.read(log, inner));
         }
         E::read(&mut self.engine, log, inner).map_err(|conflict| self.stop(conflict))
     }
@@ -219,7 +173,7 @@ impl<E: Engine> AttemptState<E> {
 
     /// Goes on with a panic of the body, if the body has seen one moment.
     #[cold]
-    fn resume_if_it_holds(&mut self, panic: Box<dyn Any + Send>) {
+    pub(crate) fn resume_if_it_holds(&mut self, panic: Box<dyn Any + Send>) {
         if self.holds() {
             resume_unwind(panic);
         }
@@ -229,7 +183,7 @@ impl<E: Engine> AttemptState<E> {
     /// Publishes the writes and ends the attempt. With an error there is no effect, because another
     /// transaction is in the way, and the attempt has not ended.
     #[inline(always)]
-    fn commit(&mut self) -> Result<Option<RestOfCommit>, Conflict> {
+    pub(crate) fn commit(&mut self) -> Result<Option<RestOfCommit>, Conflict> {
         if !self.session.log.is_ordinary() {
             return self.commit_unordinary();
         }
@@ -259,7 +213,7 @@ impl<E: Engine> AttemptState<E> {
         let mut woken = WokenByCommit::default();
         for write in self.session.log.writes.iter().filter(|write| write.found & WAITERS != 0) {
             // SAFETY: the session of the log is pinned.
-            wait::gather(unsafe { Borrowed::new(write.inner) }, &mut woken);
+            waking::gather(unsafe { Borrowed::at(write.variable) }, &mut woken);
         }
         let nodes = self.session.log.clear_all(true);
         let extras = self.extras.take();
@@ -270,7 +224,7 @@ impl<E: Engine> AttemptState<E> {
 
     /// The end of a body without a value.
     #[inline(never)]
-    fn end_without_effect<R, X>(&mut self, ending: Abort<X>) -> Attempted<R, X> {
+    pub(crate) fn end_without_effect<R, X>(&mut self, ending: Abort<X>) -> Attempted<R, X> {
         match ending {
             _ if self.has_conflict => Attempted::Conflict,
             Abort::Error(_) if !self.holds() => Attempted::Conflict,
@@ -318,111 +272,6 @@ impl<E: Engine> Drop for AttemptState<E> {
     }
 }
 
-impl<E: Engine> Tx<E> {
-    /// The value of a variable, as a pointer to its node or as the bits of a word.
-    #[inline(always)]
-    pub(crate) fn load(&self, inner: Borrowed<'_>) -> Tried<*mut ()> {
-        debug_assert!(self.state.try_borrow_mut().is_ok(), "no borrow lasts while the program's code runs");
-        // SAFETY: only functions of this crate borrow the state, none of them calls this one
-        // meanwhile, and `Tx` is not `Sync`.
-        unsafe { &mut *self.state.as_ptr() }.load(inner)
-    }
-
-    /// See [`Log::changes`](crate::log::Log::changes).
-    pub(crate) fn changes(&self) -> usize {
-        self.state.borrow_mut().session().log.changes()
-    }
-
-    #[inline(always)]
-    pub(crate) fn store(&self, inner: Borrowed<'_>, value: *mut (), free: Option<Free>) {
-        debug_assert!(self.state.try_borrow_mut().is_ok(), "no borrow lasts while the program's code runs");
-        // SAFETY: as above.
-        unsafe { &mut *self.state.as_ptr() }.session.log.write(inner.pointer(), value, free);
-    }
-
-    /// As `store`, for a value in a node, which `free` frees as [`nodes::free`] does.
-    #[inline(always)]
-    pub(crate) fn store_node<T: Send + Sync + 'static>(&self, inner: Borrowed<'_>, value: T, free: Free) {
-        debug_assert!(self.state.try_borrow_mut().is_ok(), "no borrow lasts while the program's code runs");
-        // SAFETY: as above.
-        let session = unsafe { &mut *self.state.as_ptr() }.session();
-        let node = session.spare.make(value).cast();
-        session.log.write(inner.pointer(), node, Some(free));
-    }
-}
-
-/// A part of a transaction that may be undone. If it is dropped before its end, because its body
-/// has panicked, it is undone.
-pub(crate) struct Branch<'tx, E: Engine> {
-    tx: &'tx Tx<E>,
-    /// None at the end.
-    log: Option<BranchMark>,
-    after_commit: usize,
-    on_abort: usize,
-}
-
-impl<'tx, E: Engine> Branch<'tx, E> {
-    pub(crate) fn begin(tx: &'tx Tx<E>) -> Branch<'tx, E> {
-        let state = &mut *tx.state.borrow_mut();
-        let counts = |extras: &Extras| (extras.after_commit.len(), extras.on_abort.len());
-        let (after_commit, on_abort) = state.extras.as_deref().map_or((0, 0), counts);
-        let log = Some(state.session.log.begin_branch());
-        Branch { tx, log, after_commit, on_abort }
-    }
-
-    pub(crate) fn end(mut self, kept: bool) {
-        let undone = self.end_log(kept);
-        // Their captures are values of the program, so they are dropped without a borrow.
-        drop(undone);
-    }
-
-    /// The hooks that belong to the branch, if it is not kept.
-    fn end_log(&mut self, kept: bool) -> Vec<BoxedHook> {
-        let Some(mark) = self.log.take() else { return Vec::new() };
-        let state = &mut *self.tx.state.borrow_mut();
-        state.session.log.end_branch(mark, kept);
-        if kept {
-            return Vec::new();
-        }
-        let Some(extras) = state.extras.as_deref_mut() else { return Vec::new() };
-        extras.undone.extend(extras.on_abort.drain(self.on_abort..));
-        extras.after_commit.split_off(self.after_commit)
-    }
-}
-
-impl<E: Engine> Drop for Branch<'_, E> {
-    fn drop(&mut self) {
-        if self.log.is_some() {
-            let undone = self.end_log(false);
-            quietly(|| drop(undone));
-        }
-    }
-}
-
-/// The part of an attempt in which a predicate runs.
-pub(crate) struct PredicateMark<'tx, E: Engine> {
-    tx: &'tx Tx<E>,
-    /// The number of reads before the predicate.
-    pub(crate) from: usize,
-}
-
-impl<'tx, E: Engine> PredicateMark<'tx, E> {
-    /// `None` within another predicate.
-    pub(crate) fn begin(tx: &'tx Tx<E>) -> Option<PredicateMark<'tx, E>> {
-        let state = &mut *tx.state.borrow_mut();
-        match std::mem::replace(&mut state.in_predicate, true) {
-            true => None,
-            false => Some(PredicateMark { tx, from: state.session.log.reads.len() }),
-        }
-    }
-}
-
-impl<E: Engine> Drop for PredicateMark<'_, E> {
-    fn drop(&mut self) {
-        self.tx.state.borrow_mut().in_predicate = false;
-    }
-}
-
 /// The result of a predicate in a commit.
 pub(crate) enum Evaluated {
     /// The transaction goes on waiting.
@@ -432,32 +281,31 @@ pub(crate) enum Evaluated {
     Spent,
 }
 
-/// What a commit does with the predicates of transactions that wait: see `condition.rs`.
-impl<E: Engine> Tx<E> {
+/// What a commit does with the predicates of transactions that wait: see `evaluate.rs`.
+impl<E: Engine> AttemptState<E> {
     /// An attempt that evaluates predicates, and does not commit.
-    pub(crate) fn for_predicates() -> Tx<E> {
+    pub(crate) fn for_predicates() -> AttemptState<E> {
         let mut state = AttemptState::begin(None);
         state.in_predicate = true;
-        Tx { state: RefCell::new(state) }
+        state
     }
 
-    /// Evaluates a predicate, whatever this attempt has evaluated before.
-    ///
-    /// # Safety
-    /// As for [`WakeCondition::holds`].
+    /// Makes ready for the next predicate, whatever this attempt has evaluated before.
     #[inline]
-    pub(crate) unsafe fn evaluate(&self, condition: &WakeCondition) -> Evaluated {
-        self.state.borrow_mut().session.log.reads.clear();
-        // SAFETY: the caller's contract.
-        let result = unsafe { condition.holds(self) };
-        let state = &mut *self.state.borrow_mut();
-        let log = &state.session.log;
-        if state.has_conflict || !log.writes.is_empty() {
+    pub(crate) fn forget_reads(&mut self) {
+        self.session.log.reads.clear();
+    }
+
+    /// What follows from the result of the predicate that this attempt has evaluated.
+    #[inline]
+    pub(crate) fn evaluated(&self, condition: &WakeCondition, result: Tried<bool>) -> Evaluated {
+        let log = &self.session.log;
+        if self.has_conflict || !log.writes.is_empty() {
             return Evaluated::Spent;
         }
         match result {
             Ok(false) | Err(Stop(StopReason::Retry))
-                if log.reads.iter().all(|read| condition.watches(read.inner)) =>
+                if log.reads.iter().all(|read| condition.watches(read.variable)) =>
             {
                 Evaluated::Stays
             }

@@ -3,36 +3,46 @@
 //! | engine | a read | a commit | each attempt sees one moment |
 //! |---|---|---|---|
 //! | [`Versioned`] | compares versions with a stamp | locks its variables, compares versions | yes |
-//! | [`Figure3`] | notes the version | locks its variables, compares versions twice | no |
-//! | [`NOrec`] | notes the value | takes one lock, compares values | yes |
-//! | [`GlobalLock`] | under one lock | nothing to compare | yes |
+//! | `Figure3` | notes the version | locks its variables, compares versions twice | no |
+//! | `NOrec` | notes the value | takes one lock, compares values | yes |
+//! | `GlobalLock` | under one lock | nothing to compare | yes |
+//!
+//! Programs have `Versioned`. The others stand beside it for comparison, behind the feature
+//! `engines`.
 //!
 //! This file has the steps that several engines have in common.
 
+#[cfg(feature = "engines")]
 mod figure3;
+#[cfg(feature = "engines")]
 mod global_lock;
+#[cfg(feature = "engines")]
 mod norec;
 mod versioned;
 
+#[cfg(feature = "engines")]
 pub use figure3::Figure3;
+#[cfg(feature = "engines")]
 pub use global_lock::GlobalLock;
+#[cfg(feature = "engines")]
 pub use norec::NOrec;
 pub use versioned::Versioned;
 
+use crate::garbage::Garbage;
+use crate::locks::{give_back, lock_one};
 use crate::log::{Log, WriteEntry};
 use crate::primitives::{LOOKS, Ordering, in_one_order, relax};
 use crate::reads::ReadEntry;
-use crate::session::{Garbage, Session};
+use crate::session::Session;
 use crate::testing;
 use crate::turn::CommitTurn;
 use crate::variable::{Borrowed, Inner, LOCKED, WAITERS, version};
-use crate::wait;
 
-/// How transactions read and commit: [`Versioned`], which is the default, [`Figure3`], [`NOrec`] or
-/// [`GlobalLock`].
+/// How transactions read and commit: [`Versioned`].
 ///
 /// Variables and transactions have an engine as part of their types, so a transaction cannot touch
-/// the variables of another engine. No other crate implements it.
+/// the variables of another engine. No other crate implements it. With the feature `engines`, this
+/// crate has three more, for comparison.
 pub trait Engine: sealed::Engine {}
 
 /// Another transaction is in the way: the attempt is to begin again.
@@ -95,8 +105,8 @@ pub(crate) mod sealed {
         /// attempt without a turn has nothing to release after its commit.
         fn commit(attempt: &mut Self::Attempt, session: &mut Session) -> Result<HasWaiters, Conflict>;
 
-        /// Step 2. of `wait.rs`: sets `WAITERS`, and tells whether the variable is as it was read.
-        /// The caller has the lock of the variable's list.
+        /// Step 2. of `registration.rs`: sets `WAITERS`, and tells whether the variable is as it
+        /// was read. The caller has the lock of the variable's list.
         fn announce_waiter(inner: &Inner, seen: u64) -> bool;
 
         /// A number that each commit changes, of an engine in which `announce_waiter` takes a
@@ -131,18 +141,11 @@ fn look_again(inner: &Inner) -> Result<(u64, *mut ()), Conflict> {
     Err(Conflict)
 }
 
-/// The value of a variable, which stays locked until the turn ends.
-pub(crate) fn read_in_turn(turn: &mut CommitTurn, log: &mut Log, inner: Borrowed<'_>) -> *mut () {
-    let seen = turn.keep(inner) & !WAITERS;
-    log.note_read(inner.pointer(), seen);
-    inner.value.load(Ordering::Acquire)
-}
-
 /// Whether each variable of these reads is unlocked and has the version that was read.
 fn versions_hold(reads: &[ReadEntry]) -> bool {
     reads.iter().all(|read| {
         // SAFETY: the session of the log is pinned.
-        let word = unsafe { read.inner.as_ref() }.word.load(Ordering::SeqCst);
+        let word = unsafe { read.variable.inner() }.word.load(Ordering::SeqCst);
         word & !WAITERS == read.seen
     })
 }
@@ -152,9 +155,10 @@ fn versions_hold(reads: &[ReadEntry]) -> bool {
 fn versions_hold_under_locks(log: &Log) -> bool {
     log.reads.iter().all(|read| {
         // SAFETY: the session of the log is pinned.
-        let word = unsafe { read.inner.as_ref() }.word.load(Ordering::SeqCst);
+        let word = unsafe { read.variable.inner() }.word.load(Ordering::SeqCst);
         // A locked word keeps its version.
-        word == read.seen || version(word) == read.seen && (word & LOCKED == 0 || log.has_written(read.inner))
+        word == read.seen
+            || version(word) == read.seen && (word & LOCKED == 0 || log.has_written(read.variable))
     })
 }
 
@@ -168,7 +172,7 @@ fn lock_all(log: &mut Log) -> Result<u64, Conflict> {
     let (mut newest, mut locked) = (0, 0);
     let all = log.writes.iter_mut().all(|write| {
         // SAFETY: the session of the log is pinned.
-        let Some(found) = lock_one(unsafe { write.inner.as_ref() }) else { return false };
+        let Some(found) = lock_one(unsafe { write.variable.inner() }) else { return false };
         write.found = found;
         newest = newest.max(version(found));
         locked += 1;
@@ -183,51 +187,13 @@ fn lock_all(log: &mut Log) -> Result<u64, Conflict> {
     Ok(newest)
 }
 
-/// Locks a variable; the word that it had. `None` if it was locked at each of some looks.
-#[inline(always)]
-pub(crate) fn lock_one(inner: &Inner) -> Option<u64> {
-    try_lock(inner).or_else(|| lock_locked(inner))
-}
-
-/// Locks a variable if it is not locked; the word that it had.
-#[inline(always)]
-fn try_lock(inner: &Inner) -> Option<u64> {
-    let word = inner.word.load(Ordering::Relaxed);
-    (word & LOCKED == 0 && exchange(inner, word)).then_some(word)
-}
-
-/// Locks a variable if its word still is this one, which is not locked.
-#[inline(always)]
-fn exchange(inner: &Inner, word: u64) -> bool {
-    inner.word.compare_exchange(word, word | LOCKED, Ordering::SeqCst, Ordering::Relaxed).is_ok()
-}
-
-/// Looks again at a variable that another commit has just locked or changed.
-#[cold]
-#[inline(never)]
-fn lock_locked(inner: &Inner) -> Option<u64> {
-    (1..LOOKS).find_map(|_| {
-        relax();
-        try_lock(inner)
-    })
-}
-
 /// Unlocks variables, with the words that they had, for a commit that gives up.
 #[cold]
 #[inline(never)]
 fn unlock(writes: &[WriteEntry]) {
     for write in writes {
         // SAFETY: the session of the log is pinned.
-        give_back(unsafe { write.inner.as_ref() }, write.found);
-    }
-}
-
-/// Unlocks a variable with the word that it had. If the last waiter has left meanwhile, the word
-/// loses its `WAITERS`.
-pub(crate) fn give_back(inner: &Inner, found: u64) {
-    inner.word.store(found, Ordering::Release);
-    if found & WAITERS != 0 {
-        wait::clear_if_alone(inner);
+        give_back(unsafe { write.variable.inner() }, write.found);
     }
 }
 
@@ -240,11 +206,11 @@ pub(crate) fn give_back(inner: &Inner, found: u64) {
 fn publish(session: &mut Session, new: u64) -> HasWaiters {
     let mut found = 0;
     for write in &session.log.writes {
-        store_value(write, &mut session.unlinked);
+        store_value(write, &mut session.member.unlinked);
     }
     for write in &session.log.writes {
         // SAFETY: the session of the log is pinned.
-        unsafe { write.inner.as_ref() }.word.store(new, Ordering::Release);
+        unsafe { write.variable.inner() }.word.store(new, Ordering::Release);
         found |= write.found;
     }
     HasWaiters::among(found)
@@ -255,7 +221,7 @@ fn publish(session: &mut Session, new: u64) -> HasWaiters {
 #[inline(always)]
 fn store_value(write: &WriteEntry, unlinked: &mut Vec<Garbage>) {
     // SAFETY: the session of the log is pinned.
-    let inner = unsafe { write.inner.as_ref() };
+    let inner = unsafe { write.variable.inner() };
     let old = inner.value.load(Ordering::Relaxed);
     inner.value.store(write.value, Ordering::Release);
     if let Some(free) = write.free
@@ -270,7 +236,7 @@ fn store_value(write: &WriteEntry, unlinked: &mut Vec<Garbage>) {
     }
 }
 
-/// Step 2. of `wait.rs` for the engines that compare versions.
+/// Step 2. of `registration.rs` for the engines that compare versions.
 fn announce_by_version(inner: &Inner, seen: u64) -> bool {
     let set = |word: u64| (word & !WAITERS == seen).then_some(word | WAITERS);
     inner.word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, set).is_ok()

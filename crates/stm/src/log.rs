@@ -1,16 +1,15 @@
 //! The log of one attempt of a transaction: the versions that it read, and the values that it is
 //! going to write.
 
+use crate::address::{AddressHasher, VarAddress};
+use crate::garbage::{Free, Garbage};
 use crate::reads::{ReadEntry, Reads};
-use crate::session::{Free, Garbage};
-use crate::variable::Inner;
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasherDefault, Hasher};
-use std::ptr::NonNull;
+use std::hash::BuildHasherDefault;
 
 /// A variable, and its value to be.
 pub(crate) struct WriteEntry {
-    pub(crate) inner: NonNull<Inner>,
+    pub(crate) variable: VarAddress,
     /// A node, or the bits of a word.
     pub(crate) value: *mut (),
     /// Frees a node. None for the bits of a word.
@@ -19,7 +18,7 @@ pub(crate) struct WriteEntry {
     pub(crate) found: u64,
 }
 
-/// The pointers to variables stay valid, because a variable is retired when its last handle is
+/// The addresses of variables stay valid, because a variable is retired when its last handle is
 /// dropped, and the session of the log is pinned.
 pub(crate) struct Log {
     pub(crate) reads: Reads,
@@ -31,7 +30,7 @@ pub(crate) struct Log {
     /// [`is_ordinary`](Log::is_ordinary).
     has_more: bool,
     /// The places of variables among `writes`, once these are many.
-    index: HashMap<NonNull<Inner>, usize, BuildHasherDefault<AddressHasher>>,
+    index: HashMap<VarAddress, usize, BuildHasherDefault<AddressHasher>>,
     /// The values that a branch has replaced in writes from before the branch: the index of the
     /// write, and the value before.
     undo: Vec<(usize, *mut ())>,
@@ -54,42 +53,6 @@ pub(crate) struct BranchMark {
 /// The number of writes up to which they are searched one by one.
 const FEW: usize = 16;
 
-/// Fibonacci hashing of an address: the upper bits of the result are those to use.
-#[inline(always)]
-fn spread(address: u64) -> u64 {
-    address.wrapping_mul(0x9E37_79B9_7F4A_7C15)
-}
-
-/// The bit of a variable in the filter.
-#[inline(always)]
-fn bit(inner: NonNull<Inner>) -> u64 {
-    1 << (spread(inner.addr().get() as u64) >> 58)
-}
-
-/// Hashes the address of a variable. The addresses come from the allocator, so no input of the
-/// program can make them collide.
-#[derive(Default)]
-struct AddressHasher(u64);
-
-impl Hasher for AddressHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = spread(self.0 ^ u64::from(*byte));
-        }
-    }
-
-    #[inline]
-    fn write_usize(&mut self, address: usize) {
-        let hash = spread(address as u64);
-        // The table takes its place from the lower bits.
-        self.0 = hash ^ hash >> 32;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
 impl Log {
     pub(crate) fn new() -> Log {
         Log {
@@ -110,9 +73,9 @@ impl Log {
     /// The filter has one bit for each written variable, several may share one. It has all bits
     /// after [`search_always`](Log::search_always).
     #[inline(always)]
-    pub(crate) fn needs_search(&self, inner: NonNull<Inner>) -> bool {
+    pub(crate) fn needs_search(&self, variable: VarAddress) -> bool {
         // The bit is computed only after the first write.
-        self.filter != 0 && self.filter & bit(inner) != 0
+        self.filter != 0 && self.filter & variable.bit() != 0
     }
 
     /// From now on until the end of the attempt, each variable needs a search.
@@ -123,10 +86,10 @@ impl Log {
 
     /// The place of a variable among the writes.
     #[inline]
-    pub(crate) fn find(&self, inner: NonNull<Inner>) -> Option<usize> {
-        match self.needs_search(inner) {
-            true if self.index.is_empty() => self.writes.iter().position(|write| write.inner == inner),
-            true => self.index.get(&inner).copied(),
+    pub(crate) fn find(&self, variable: VarAddress) -> Option<usize> {
+        match self.needs_search(variable) {
+            true if self.index.is_empty() => self.writes.iter().position(|write| write.variable == variable),
+            true => self.index.get(&variable).copied(),
             false => None,
         }
     }
@@ -134,28 +97,28 @@ impl Log {
     /// Whether the attempt has written the variable. Few writes are compared without the filter,
     /// because a commit asks this mostly for a variable that is among them.
     #[inline(always)]
-    pub(crate) fn has_written(&self, inner: NonNull<Inner>) -> bool {
+    pub(crate) fn has_written(&self, variable: VarAddress) -> bool {
         match self.writes.len() {
-            ..=FEW => self.writes.iter().any(|write| write.inner == inner),
-            _ => self.find(inner).is_some(),
+            ..=FEW => self.writes.iter().any(|write| write.variable == variable),
+            _ => self.find(variable).is_some(),
         }
     }
 
-    pub(crate) fn note_read(&mut self, inner: NonNull<Inner>, seen: u64) {
-        self.reads.push(ReadEntry { inner, seen });
+    pub(crate) fn note_read(&mut self, variable: VarAddress, seen: u64) {
+        self.reads.push(ReadEntry { variable, seen });
     }
 
     #[inline(always)]
-    pub(crate) fn write(&mut self, inner: NonNull<Inner>, value: *mut (), free: Option<Free>) {
-        let bit = bit(inner);
+    pub(crate) fn write(&mut self, variable: VarAddress, value: *mut (), free: Option<Free>) {
+        let bit = variable.bit();
         let len = self.writes.len();
         if self.filter & bit != 0 || len >= FEW {
-            return self.write_or_replace(inner, value, free);
+            return self.write_or_replace(variable, value, free);
         }
         self.filter |= bit;
         // SAFETY: `len` is below `FEW`, and the capacity is at least that.
         unsafe {
-            self.writes.as_mut_ptr().add(len).write(WriteEntry { inner, value, free, found: 0 });
+            self.writes.as_mut_ptr().add(len).write(WriteEntry { variable, value, free, found: 0 });
             self.writes.set_len(len + 1);
         }
     }
@@ -164,8 +127,8 @@ impl Log {
     /// writes.
     #[cold]
     #[inline(never)]
-    fn write_or_replace(&mut self, inner: NonNull<Inner>, value: *mut (), free: Option<Free>) {
-        if let Some(at) = self.find(inner) {
+    fn write_or_replace(&mut self, variable: VarAddress, value: *mut (), free: Option<Free>) {
+        if let Some(at) = self.find(variable) {
             let old = std::mem::replace(&mut self.writes[at].value, value);
             match self.branches {
                 0 => self.superseded.extend(free.map(|free| (old, free))),
@@ -174,16 +137,16 @@ impl Log {
             self.has_more = true;
             return;
         }
-        self.filter |= bit(inner);
-        self.writes.push(WriteEntry { inner, value, free, found: 0 });
+        self.filter |= variable.bit();
+        self.writes.push(WriteEntry { variable, value, free, found: 0 });
         match self.writes.len() {
             ..=FEW => {}
             len if self.index.is_empty() => {
                 self.has_more = true;
-                self.index.extend((0..len).map(|at| (self.writes[at].inner, at)));
+                self.index.extend((0..len).map(|at| (self.writes[at].variable, at)));
             }
             len => {
-                self.index.insert(inner, len - 1);
+                self.index.insert(variable, len - 1);
             }
         }
     }
@@ -217,7 +180,7 @@ impl Log {
             self.superseded.extend(write.free.map(|free| (undone, free)));
         }
         for write in self.writes.drain(mark.writes..) {
-            self.index.remove(&write.inner);
+            self.index.remove(&write.variable);
             self.superseded.extend(write.free.map(|free| (write.value, free)));
         }
         if self.writes.len() <= FEW {
@@ -228,7 +191,7 @@ impl Log {
     /// The reads, one for each variable, in the order of the reads.
     pub(crate) fn distinct_reads(&mut self) -> &[ReadEntry] {
         let mut variables = HashSet::new();
-        self.reads.retain(|read| variables.insert(read.inner));
+        self.reads.retain(|read| variables.insert(read.variable));
         &self.reads
     }
 

@@ -1,14 +1,14 @@
 //! The reads of an attempt: [`Reads`], a list to which a read adds an entry with two stores.
 
-use crate::variable::Inner;
+use crate::address::VarAddress;
 use std::ops::Deref;
-use std::ptr::{NonNull, null_mut};
+use std::ptr::null_mut;
 
 /// A variable, and what the engine notes of it to compare it later: its word when it was unlocked,
 /// without the bit `WAITERS`; or the bits of its value.
 #[derive(Clone, Copy)]
 pub(crate) struct ReadEntry {
-    pub(crate) inner: NonNull<Inner>,
+    pub(crate) variable: VarAddress,
     pub(crate) seen: u64,
 }
 

@@ -1,13 +1,15 @@
 //! Running a transaction until it commits: [`atomically`] and the like.
 
-use crate::attempt::{Attempted, attempt};
-use crate::engine::{Engine, Versioned};
+use crate::attempt::Attempted;
+use crate::body::attempt;
+use crate::engine::Engine;
 use crate::primitives::{PATIENCE, give_way, relax};
+use crate::registration::{Registration, WaitsForWrite};
 use crate::stop::{Abort, Tried};
 use crate::transaction::Tx;
 use crate::turn::CommitTurn;
-use crate::wait::{Registration, WaitsForWrite};
-use selvedge_core::{YieldNow, budget, is_indivisible, yield_now};
+use selvedge_core::internal::is_indivisible;
+use selvedge_core::{YieldNow, budget, yield_now};
 use selvedge_sync::wait_blocking;
 use std::convert::Infallible;
 use std::future::Future;
@@ -58,22 +60,12 @@ use std::task::{Context, Poll, ready};
 ///     .await;
 ///     assert_eq!((from.read_now(), to.read_now()), (7, 3));
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 #[doc(alias = "atomic")]
 #[track_caller]
 pub fn atomically<R>(body: impl FnMut(&Tx) -> Tried<R>) -> impl Future<Output = R> {
-    atomically_with::<Versioned, R>(body)
-}
-
-/// As [`atomically`], with an engine: `atomically_with::<GlobalLock, _>(body)`.
-///
-/// # Panics
-/// As [`atomically`].
-#[track_caller]
-pub fn atomically_with<E: Engine, R>(mut body: impl FnMut(&Tx<E>) -> Tried<R>) -> impl Future<Output = R> {
-    let body = move |tx: &Tx<E>| body(tx).map_err(Abort::<Infallible>::Stop);
-    run(body, |Ok(result)| result, Location::caller())
+    until_committed(body, Location::caller())
 }
 
 /// Runs a transaction that may be given up with an error: it then has no effect.
@@ -97,27 +89,13 @@ pub fn atomically_with<E: Engine, R>(mut body: impl FnMut(&Tx<E>) -> Tried<R>) -
 ///     });
 ///     assert_eq!(withdrawn.await, Err("not so much"));
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 #[track_caller]
 pub fn try_atomically<R, X>(
     body: impl FnMut(&Tx) -> Result<R, Abort<X>>,
 ) -> impl Future<Output = Result<R, X>> {
-    run(body, |result| result, Location::caller())
-}
-
-/// As [`try_atomically`], with an engine: `try_atomically_with::<GlobalLock, _, _>(body)`.
-///
-/// # Errors
-/// As [`try_atomically`].
-///
-/// # Panics
-/// As [`atomically`].
-#[track_caller]
-pub fn try_atomically_with<E: Engine, R, X>(
-    body: impl FnMut(&Tx<E>) -> Result<R, Abort<X>>,
-) -> impl Future<Output = Result<R, X>> {
-    run(body, |result| result, Location::caller())
+    until_ended(body, |result| result, Location::caller())
 }
 
 /// Runs a transaction on an ordinary OS thread, which sleeps while the transaction waits. For the
@@ -174,7 +152,7 @@ pub fn atomically_blocking<R>(body: impl FnMut(&Tx) -> Tried<R>) -> R {
 ///     }
 ///     waits.await.unwrap();
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 #[track_caller]
 pub fn wait_for(
@@ -186,8 +164,17 @@ pub fn wait_for(
 /// The number of conflicts after which a thread yields before it tries again.
 const SPINS: u32 = 8;
 
+/// A transaction that runs until it commits.
+pub(crate) fn until_committed<E: Engine, R>(
+    mut body: impl FnMut(&Tx<E>) -> Tried<R>,
+    place: &'static Location<'static>,
+) -> impl Future<Output = R> {
+    let body = move |tx: &Tx<E>| body(tx).map_err(Abort::<Infallible>::Stop);
+    until_ended(body, |Ok(result)| result, place)
+}
+
 /// A transaction that runs until it commits or is given up; `output` makes its result out of that.
-fn run<E: Engine, R, X, O>(
+pub(crate) fn until_ended<E: Engine, R, X, O>(
     body: impl FnMut(&Tx<E>) -> Result<R, Abort<X>>,
     output: impl Fn(Result<R, X>) -> O,
     place: &'static Location<'static>,

@@ -1,177 +1,33 @@
-//! Sessions: the log of a transaction, and the reclamation of memory by epochs.
+//! Sessions: the log of a transaction, with its place in the epochs.
 //!
 //! An attempt of a transaction has a [`Session`] of its own from its begin to its end. An OS thread
-//! keeps one session for its next attempt; the other free ones lie in the [`Registry`].
-//!
-//! # No memory is freed while a transaction can reach it
-//! The **epoch** is a number that only grows, under the lock of the registry. A session is
-//! **pinned** while its transaction runs: its record has the epoch that the session read. Memory
-//! that commits have unlinked gathers in the session of the commits. When there is much of it, the
-//! session **retires** it, and frees what was retired long enough ago:
-//! ```text
-//!    pin: at each begin                        collect: once for MANY unlinked objects
-//!    1. read the epoch                         a. lock the registry, read the epoch t
-//!    2. store it in the record                 b. heavy fence
-//!    3. light fence                            c. retire the unlinked objects with t
-//!    4. read pointers to objects               d. twice: if each record is 0 or the epoch,
-//!    unpin: at each end                           the epoch grows by one
-//!    5. store 0 in the record                  e. free what was retired with t, if t + 2 <= epoch
-//! ```
-//! The heavy fence is membarrier(2): it puts a full fence, the **point**, somewhere into the run of
-//! each other OS thread. So a begin costs no fence; see `core/src/fences.rs`. Where the kernel has
-//! no such call, both fences are `SeqCst` fences, and the point of an OS thread is the fence of its
-//! 3. Loom checks that form.
-//!
-//! Suppose that a session P reaches an object at 4., and that a collect C retires this object with
-//! `t` at c. Then P has read a pointer that is older than the unlink.
-//! 1. P's point of C comes after that read. A read after the point would see the unlink, because
-//!    the unlink comes before b.
-//! 2. So P's 1. and 2. come before its point. Therefore P has read an epoch of at most `t`, because
-//!    the epoch `t + 1` is stored after b. And C sees P's record at d., and so does each later
-//!    collect, because they lock the registry one after the other.
-//! 3. The epoch becomes `t + 2` in d. of C or of a later collect, while it is `t + 1`. That d. does
-//!    not see P's epoch, which is at most `t`. So it sees the 0 of P's 5., or a later value of the
-//!    record.
-//!
-//! So the epoch `t + 2` comes after P's `unpin`. The stores to the record are Release stores, which
-//! d. reads with Acquire; what comes after d. is under the lock of the registry, or synchronised by
-//! it. So each access of P happens before the object is freed.
-//!
-//! # The loops of the schedulers
-//! A worker between two steps holds no reference. So its scheduler could announce this state once
-//! for many steps, instead of 1. to 5. for each transaction. That would save a load and two stores
-//! to a cache line of the session, and no fence.
+//! keeps one session for its next attempt; the other free ones lie in the [`Registry`]. `epochs.rs`
+//! argues why no memory is freed that an attempt can reach.
 
+use crate::epochs::{EpochMember, Epochs};
+use crate::garbage::Garbage;
 use crate::log::Log;
-use crate::nodes::SpareNodes;
-use crate::primitives::{AtomicU64, Ordering, fence, lock, thread_local};
-use crate::wait::WaitingTx;
-use crate::world::world;
-use selvedge_core::{heavy_fence, is_indivisible, light_fence, quietly};
+use crate::primitives::{Mutex, lock, thread_local};
+use crate::spare::SpareNodes;
+use crate::waiter::WaitingTx;
+use crate::world::Alone;
+use selvedge_core::internal::{is_indivisible, quietly};
 use std::cell::Cell;
-use std::collections::VecDeque;
-use std::mem::ManuallyDrop;
 use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::Arc;
 
-/// The function that frees a value behind a pointer of its type.
-pub(crate) type Free = unsafe fn(*mut ());
-
-/// Objects that no new transaction can reach: only the transactions that ran when they were
-/// retired.
-struct Retired {
-    epoch: u64,
-    garbage: Vec<Garbage>,
-}
-
-/// A pointer to an object, which is freed when this is dropped.
-///
-/// # Lifetimes
-/// An object becomes garbage when a commit has unlinked it or its last handle is gone, and is freed
-/// later: by any OS thread, after any transaction, at any time before the process ends. So neither
-/// the value nor a destructor may borrow. Values of variables, keys, values and hashers of maps,
-/// the values of nodes, and predicates are `'static`, because the types of handles (`TVar`,
-/// `TWord`, `TNode`, `TMap`), `CellValue` and `Cells::new` demand it:
-/// ```compile_fail,E0597
-/// use selvedge::stm::TVar;
-///
-/// let cloth = String::from("cloth");
-/// let borrows = TVar::new(&cloth);
-/// ```
-/// ```compile_fail,E0597
-/// use selvedge::stm::TArray;
-///
-/// let cloth = String::from("cloth");
-/// let borrows = TArray::new([&cloth]);
-/// ```
-/// ```compile_fail,E0597
-/// use selvedge::stm::{TMap, atomically_blocking};
-///
-/// let cloth = String::from("cloth");
-/// let borrows = TMap::new();
-/// atomically_blocking(|tx| borrows.insert(tx, 1, &cloth).map(drop));
-/// ```
-/// ```compile_fail,E0597
-/// use selvedge::stm::TNode;
-///
-/// let cloth = String::from("cloth");
-/// let borrows = TNode::<_, 0>::new(&cloth, []);
-/// ```
-/// ```compile_fail,E0597
-/// use selvedge::stm::{TWord, atomically_blocking};
-///
-/// let limit = String::from("12345");
-/// let length = &limit;
-/// let count = TWord::new(7);
-/// let seen = count.clone();
-/// atomically_blocking(|tx| {
-///     let seen = seen.clone();
-///     tx.wait_for(move |tx| Ok(seen.read(tx)? > length.len()))
-/// });
-/// ```
-pub(crate) struct Garbage {
-    pointer: *mut (),
-    free: Free,
-}
-
-impl Garbage {
-    /// # Safety
-    /// `free` may be called once with `pointer`, on any OS thread and at any later time, when this
-    /// is dropped: so what it frees is `Send`, `Sync` and `'static`.
-    pub(crate) unsafe fn new(pointer: *mut (), free: Free) -> Garbage {
-        Garbage { pointer, free }
-    }
-
-    /// Frees the object. A panic of its destructor goes on to the caller.
-    #[inline(always)]
-    fn free_now(self) {
-        let Garbage { pointer, free } = *ManuallyDrop::new(self);
-        // SAFETY: the contract of `new`; this is the one call, because `self` is not dropped.
-        unsafe { free(pointer) };
-    }
-}
-
-// SAFETY: `Garbage::new` is called for values of type `T: Send + Sync + 'static`, for variables of
-// them and for heads of blocks (`Cells::new`), and its contract allows any OS thread.
-unsafe impl Send for Garbage {}
-
-impl Drop for Garbage {
-    /// Panics of a destructor are reported by the panic hook and end here, because the caller is a
-    /// transaction that has nothing to do with the value.
-    fn drop(&mut self) {
-        // SAFETY: the contract of `new`.
-        quietly(|| unsafe { (self.free)(self.pointer) });
-    }
-}
-
-/// The part of a session that other OS threads read. It is never freed.
-#[repr(align(128))]
-struct Record {
-    /// The epoch at which the session is pinned; 0 if it is not.
-    pinned: AtomicU64,
-}
-
-/// The log of one transaction at a time, and the garbage of the transactions that used the session
-/// before.
+/// The log of one transaction at a time, and what the session keeps for the next transactions.
 pub(crate) struct Session {
-    record: &'static Record,
-    /// Whether `pin` needs a fence of its own, because the kernel has no heavy one.
-    has_own_fence: bool,
-    /// In the order of their epochs.
-    retired: VecDeque<Retired>,
-    /// The objects that commits have unlinked, and that are not retired yet.
-    pub(crate) unlinked: Vec<Garbage>,
+    pub(crate) member: EpochMember,
     pub(crate) spare: SpareNodes,
     /// For the next transaction that waits.
     pub(crate) spare_waiter: Option<Arc<WaitingTx>>,
     pub(crate) log: Log,
 }
 
-/// All records, and the sessions that no OS thread keeps.
-pub(crate) struct Registry {
-    records: Vec<&'static Record>,
-    /// Whether the kernel has the heavy fence. Known with the first session.
-    has_heavy_fence: Option<bool>,
+/// The epochs, and the sessions that no OS thread keeps.
+struct Registry {
+    epochs: Epochs,
     #[expect(clippy::vec_box, reason = "a session moves between here and its OS threads as a pointer")]
     free: Vec<Box<Session>>,
 }
@@ -181,87 +37,47 @@ pub(crate) struct Registry {
 const MANY: usize = 256;
 
 impl Registry {
-    pub(crate) const fn new() -> Registry {
-        Registry { records: Vec::new(), has_heavy_fence: None, free: Vec::new() }
+    const fn new() -> Registry {
+        Registry { epochs: Epochs::new(), free: Vec::new() }
     }
 
     #[cold]
     fn session(&mut self) -> Box<Session> {
-        let has_own_fence = !*self.has_heavy_fence.get_or_insert_with(heavy_fence);
         self.free.pop().unwrap_or_else(|| {
-            let record: &'static Record = Box::leak(Box::new(Record { pinned: AtomicU64::new(0) }));
-            self.records.push(record);
             Box::new(Session {
-                record,
-                has_own_fence,
-                retired: VecDeque::new(),
-                unlinked: Vec::new(),
+                member: self.epochs.join(),
                 spare: SpareNodes::default(),
                 spare_waiter: None,
                 log: Log::new(),
             })
         })
     }
+}
 
-    /// Step b. The epoch with which the objects may be retired that were unlinked before the call.
-    /// `None` if the kernel has refused the fence.
-    fn fence(&self) -> Option<u64> {
-        let is_ordered = match self.has_heavy_fence {
-            Some(true) => heavy_fence(),
-            _ => {
-                fence(Ordering::SeqCst);
-                true
-            }
-        };
-        is_ordered.then(|| world().epoch.0.load(Ordering::Relaxed))
-    }
+#[cfg(not(loom))]
+fn registry() -> &'static Mutex<Registry> {
+    static REGISTRY: Alone<Mutex<Registry>> = Alone(Mutex::new(Registry::new()));
+    &REGISTRY.0
+}
 
-    /// Step d., once. The caller holds the registry's lock, so no other OS thread writes the epoch.
-    fn advance(&self) {
-        let epoch = &world().epoch.0;
-        let now = epoch.load(Ordering::Relaxed);
-        let is_seen = |record: &&Record| {
-            let pinned = record.pinned.load(Ordering::Acquire);
-            pinned == 0 || pinned == now
-        };
-        if self.records.iter().all(is_seen) {
-            epoch.store(now + 1, Ordering::Release);
-        }
+#[cfg(loom)]
+fn registry() -> &'static Mutex<Registry> {
+    loom::lazy_static! {
+        static ref REGISTRY: Alone<Mutex<Registry>> = Alone(Mutex::new(Registry::new()));
     }
+    &REGISTRY.0
 }
 
 impl Session {
-    /// Protects all objects that are reachable from now on, until [`unpin`](Session::unpin).
+    /// See [`EpochMember::pin`].
     #[inline(always)]
     pub(crate) fn pin(&mut self) {
-        let epoch = world().epoch.0.load(Ordering::Relaxed);
-        self.record.pinned.store(epoch, Ordering::Release);
-        match self.has_own_fence {
-            false => light_fence(),
-            true => fence(Ordering::SeqCst),
-        }
+        self.member.pin();
     }
 
     #[inline(always)]
     pub(crate) fn unpin(&mut self) {
-        self.record.pinned.store(0, Ordering::Release);
-    }
-
-    /// Step c., with the epoch of `Registry::fence`.
-    fn retire(&mut self, epoch: u64) {
-        if !self.unlinked.is_empty() {
-            let next = Vec::with_capacity(self.unlinked.len());
-            let garbage = std::mem::replace(&mut self.unlinked, next);
-            self.retired.push_back(Retired { epoch, garbage });
-        }
-    }
-
-    /// Takes out the objects that no transaction can reach any more.
-    fn ripe(&mut self, into: &mut Vec<Vec<Garbage>>) {
-        let epoch = world().epoch.0.load(Ordering::Acquire);
-        while self.retired.front().is_some_and(|retired| retired.epoch + 2 <= epoch) {
-            into.extend(self.retired.pop_front().map(|retired| retired.garbage));
-        }
+        self.member.unpin();
     }
 }
 
@@ -294,7 +110,7 @@ impl Drop for AtEnd {
         let kept = KEPT.replace(ENDED);
         if is_session(kept) {
             // SAFETY: `keep` has put it there, and it is there no more.
-            lock(&world().registry.0).free.push(unsafe { Box::from_raw(kept) });
+            lock(registry()).free.push(unsafe { Box::from_raw(kept) });
         }
     }
 }
@@ -335,7 +151,7 @@ pub(crate) fn with_kept<R>(f: impl FnOnce(&mut Session) -> R) -> Option<R> {
 fn take_free() -> Box<Session> {
     #[cfg(not(loom))]
     let _ = AT_END.try_with(|_| {});
-    lock(&world().registry.0).session()
+    lock(registry()).session()
 }
 
 /// Gives a session back, after `unpin`. If the session has unlinked many objects, and no body of a
@@ -344,7 +160,7 @@ fn take_free() -> Box<Session> {
 /// transactions.
 #[inline(always)]
 pub(crate) fn put(session: Box<Session>) {
-    match session.unlinked.len() {
+    match session.member.unlinked.len() {
         ..MANY => keep(session),
         _ => put_many(session),
     }
@@ -358,13 +174,13 @@ fn put_many(mut session: Box<Session>) {
     }
     let mut ripe = Vec::new();
     {
-        let registry = lock(&world().registry.0);
-        if let Some(epoch) = registry.fence() {
-            session.retire(epoch);
+        let registry = lock(registry());
+        if let Some(epoch) = registry.epochs.fence() {
+            session.member.retire(epoch);
         }
-        registry.advance();
-        registry.advance();
-        session.ripe(&mut ripe);
+        registry.epochs.advance();
+        registry.epochs.advance();
+        session.member.ripe(&mut ripe);
     }
     keep(session);
     free(ripe);
@@ -392,7 +208,14 @@ fn keep_instead(session: Box<Session>) {
         }
         false => session,
     };
-    lock(&world().registry.0).free.push(free);
+    lock(registry()).free.push(free);
+}
+
+/// Retires an object that a transaction which begins from now on cannot reach.
+pub(crate) fn retire(garbage: Garbage) {
+    let mut session = take();
+    session.member.unlinked.push(garbage);
+    put(session);
 }
 
 /// Whether destructors of the program's values may run now on this OS thread.
@@ -448,15 +271,15 @@ pub fn reclaim() {
     loop {
         let mut ripe = Vec::new();
         {
-            let mut registry = lock(&world().registry.0);
-            if let Some(epoch) = registry.fence() {
-                own.retire(epoch);
-                registry.free.iter_mut().for_each(|session| session.retire(epoch));
+            let mut registry = lock(registry());
+            if let Some(epoch) = registry.epochs.fence() {
+                own.member.retire(epoch);
+                registry.free.iter_mut().for_each(|session| session.member.retire(epoch));
             }
-            registry.advance();
-            registry.advance();
-            own.ripe(&mut ripe);
-            registry.free.iter_mut().for_each(|session| session.ripe(&mut ripe));
+            registry.epochs.advance();
+            registry.epochs.advance();
+            own.member.ripe(&mut ripe);
+            registry.free.iter_mut().for_each(|session| session.member.ripe(&mut ripe));
         }
         if ripe.is_empty() {
             break;

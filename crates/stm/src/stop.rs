@@ -30,6 +30,16 @@ pub type Tried<T> = Result<T, Stop>;
 ///
 /// A body hands it on. A body that drops a [retry](crate::Tx::retry) goes on as if it had not
 /// retried. A body that drops a conflict and returns a value is run again all the same.
+///
+/// It is no error of a program, and never leaves the transaction. So it does not implement
+/// [`Error`](std::error::Error): within a `Box<dyn Error>` it would be lost to the transaction.
+/// ```compile_fail,E0277
+/// use selvedge::stm::{TVar, Tx};
+///
+/// fn stock(tx: &Tx, var: &TVar<u32>) -> Result<u32, Box<dyn std::error::Error>> {
+///     Ok(*var.read(tx)?)
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "the body of a transaction hands it on"]
 pub struct Stop(pub(crate) StopReason);
@@ -49,9 +59,10 @@ impl fmt::Display for Stop {
     }
 }
 
-impl std::error::Error for Stop {}
-
 /// The end of a body that may give up with an error: see [`try_atomically`](crate::try_atomically).
+///
+/// The error within it is what the transaction returns. `Abort` itself is no error, as [`Stop`] is
+/// none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Abort<X> {
     /// The attempt ends, as in every transaction.
@@ -74,8 +85,6 @@ impl<X: fmt::Display> fmt::Display for Abort<X> {
         }
     }
 }
-
-impl<X: std::error::Error> std::error::Error for Abort<X> {}
 
 /// What a branch of [`Tx::or_else`](crate::Tx::or_else) may end with: [`Stop`] or [`Abort`].
 ///

@@ -37,38 +37,28 @@ use std::sync::Arc;
 ///     let sum = atomically(|tx| accounts.iter(tx).map(|sum| sum.copied()).sum::<Tried<i32>>());
 ///     assert_eq!((sum.await, accounts.read_now(2, |sum| *sum)), (60, 33));
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 pub struct TArray<T: Send + Sync + 'static, E: Engine = Versioned> {
     cells: Cells<CellNode<T>, E>,
 }
 
 impl<T: Send + Sync + 'static> TArray<T> {
-    /// An array of these values, for transactions of the default engine.
+    /// An array of these values.
     pub fn new(values: impl IntoIterator<Item = T>) -> TArray<T> {
-        TArray::with_engine(values)
+        TArray::made(None, values)
     }
 
-    /// An array of these values with a name, for transactions of the default engine. Reports of
+    /// An array of these values with a name. Reports of
     /// waiting threads call the elements `NAME[0]` and so on (`NAME`, if there is one): see
     /// [`TVar::named`](crate::TVar::named).
     pub fn named(name: impl Into<Arc<str>>, values: impl IntoIterator<Item = T>) -> TArray<T> {
-        TArray::named_with_engine(name, values)
+        TArray::made(Some(name.into()), values)
     }
 }
 
 impl<T: Send + Sync + 'static, E: Engine> TArray<T, E> {
-    /// An array of these values, for transactions of the engine `E`.
-    pub fn with_engine(values: impl IntoIterator<Item = T>) -> TArray<T, E> {
-        TArray::made(None, values)
-    }
-
-    /// As [`named`](TArray::named), for transactions of the engine `E`.
-    pub fn named_with_engine(name: impl Into<Arc<str>>, values: impl IntoIterator<Item = T>) -> TArray<T, E> {
-        TArray::made(Some(name.into()), values)
-    }
-
-    fn made(name: Option<Arc<str>>, values: impl IntoIterator<Item = T>) -> TArray<T, E> {
+    pub(crate) fn made(name: Option<Arc<str>>, values: impl IntoIterator<Item = T>) -> TArray<T, E> {
         let values: Vec<T> = values.into_iter().collect();
         let (len, mut values) = (values.len(), values.into_iter());
         TArray {

@@ -2,7 +2,7 @@
 
 use crate::cells::{CellNode, Cells};
 use crate::engine::{Engine, Versioned};
-use crate::names;
+use crate::queues::queue;
 use crate::stop::Tried;
 use crate::transaction::Tx;
 use crate::variable::identity;
@@ -40,7 +40,7 @@ use std::sync::Arc;
 ///     pushes.await.unwrap();
 ///     assert_eq!((sum, atomically(|tx| queue.pop(tx)).await), (3, 3));
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 pub struct TBQueue<T: Send + Sync + 'static, E: Engine = Versioned> {
     ring: Arc<QueueRing<T, E>>,
@@ -92,12 +92,12 @@ impl<T: Send + Sync + 'static, E: Engine> QueueRing<T, E> {
 }
 
 impl<T: Send + Sync + 'static> TBQueue<T> {
-    /// An empty queue for at most this number of values, for transactions of the default engine.
+    /// An empty queue for at most this number of values.
     ///
     /// # Panics
     /// If the capacity is 0.
     pub fn new(capacity: usize) -> TBQueue<T> {
-        TBQueue::with_engine(capacity)
+        TBQueue::made(None, capacity)
     }
 
     /// As [`new`](TBQueue::new), with a name. Reports of waiting threads call the ends of the queue
@@ -111,30 +111,14 @@ impl<T: Send + Sync + 'static> TBQueue<T> {
     /// # Panics
     /// If the capacity is 0.
     pub fn named(name: impl Into<Arc<str>>, capacity: usize) -> TBQueue<T> {
-        TBQueue::named_with_engine(name, capacity)
+        TBQueue::made(Some(name.into()), capacity)
     }
 }
 
 impl<T: Send + Sync + 'static, E: Engine> TBQueue<T, E> {
-    /// An empty queue for at most this number of values, for transactions of the engine `E`.
-    ///
-    /// # Panics
-    /// If the capacity is 0.
-    pub fn with_engine(capacity: usize) -> TBQueue<T, E> {
-        TBQueue::made(None, capacity)
-    }
-
-    /// As [`named`](TBQueue::named), for transactions of the engine `E`.
-    ///
-    /// # Panics
-    /// If the capacity is 0.
-    pub fn named_with_engine(name: impl Into<Arc<str>>, capacity: usize) -> TBQueue<T, E> {
-        TBQueue::made(Some(name.into()), capacity)
-    }
-
-    fn made(name: Option<Arc<str>>, capacity: usize) -> TBQueue<T, E> {
+    pub(crate) fn made(name: Option<Arc<str>>, capacity: usize) -> TBQueue<T, E> {
         assert!(capacity > 0, "a queue without room is always full");
-        let (first, next) = (names::word(&name, 0), names::word(&name, 0));
+        let (first, next) = (TWord::made(name.clone(), 0), TWord::made(name.clone(), 0));
         let cells = Cells::new((), capacity, name, || None);
         TBQueue { ring: Arc::new(QueueRing { first, next, cells }) }
     }
@@ -187,21 +171,6 @@ impl<T: Send + Sync + 'static, E: Engine> TBQueue<T, E> {
         Ok(())
     }
 
-    /// Takes a clone of the first value, which leaves the queue; retries while the queue is empty.
-    ///
-    /// # Errors
-    /// As [`TVar::read`](crate::TVar::read) and [`Tx::retry`].
-    ///
-    /// # Complexity
-    /// The clone; two reads and two writes. Nothing is allocated.
-    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
-    pub fn pop(&self, tx: &Tx<E>) -> Tried<T>
-    where
-        T: Clone,
-    {
-        tx.some_or_retry(self.try_pop(tx)?)
-    }
-
     /// Takes a clone of the first value, if the queue is not empty.
     ///
     /// # Errors
@@ -216,15 +185,6 @@ impl<T: Send + Sync + 'static, E: Engine> TBQueue<T, E> {
             self.ring.remove(tx, first);
             value.clone()
         }))
-    }
-
-    /// A reference to the first value, which stays; retries while the queue is empty.
-    ///
-    /// # Errors
-    /// As [`TVar::read`](crate::TVar::read) and [`Tx::retry`].
-    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
-    pub fn peek<'tx>(&self, tx: &'tx Tx<E>) -> Tried<&'tx T> {
-        tx.some_or_retry(self.try_peek(tx)?)
     }
 
     /// A reference to the first value, which stays, if the queue is not empty.
@@ -272,15 +232,6 @@ impl<T: Send + Sync + 'static, E: Engine> TBQueue<T, E> {
         self.ring.cells.len()
     }
 
-    /// Whether the queue is empty.
-    ///
-    /// # Errors
-    /// As [`TVar::read`](crate::TVar::read).
-    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
-    pub fn is_empty(&self, tx: &Tx<E>) -> Tried<bool> {
-        Ok(self.try_peek(tx)?.is_none())
-    }
-
     /// Whether the queue is full.
     ///
     /// # Errors
@@ -292,14 +243,7 @@ impl<T: Send + Sync + 'static, E: Engine> TBQueue<T, E> {
     }
 }
 
-identity!([T: Send + Sync + 'static, E: Engine] TBQueue<T, E>, handle => Arc::as_ptr(&handle.ring));
-
-impl<T: Send + Sync + 'static, E: Engine> Clone for TBQueue<T, E> {
-    /// Another handle to the same queue.
-    fn clone(&self) -> Self {
-        TBQueue { ring: self.ring.clone() }
-    }
-}
+queue!(TBQueue, ring, "The clone; two reads and two writes. Nothing is allocated.");
 
 impl<T: Send + Sync + 'static, E: Engine> fmt::Debug for TBQueue<T, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,7 +1,6 @@
 //! [`TChan`]: an unbounded channel with several ends to read from.
 
 use crate::engine::{Engine, Versioned};
-use crate::names;
 use crate::stop::Tried;
 use crate::transaction::Tx;
 use crate::var::TVar;
@@ -42,7 +41,7 @@ use std::sync::Arc;
 ///         assert_eq!(reader.await.unwrap(), 7);
 ///     }
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 pub struct TChan<T: Send + Sync + 'static, E: Engine = Versioned> {
     /// The place of the next value to read. `None` for a channel that is only written.
@@ -66,59 +65,39 @@ impl<T: Send + Sync + 'static, E: Engine> Clone for Place<T, E> {
 }
 
 impl<T: Send + Sync + 'static> TChan<T> {
-    /// A channel without values, for transactions of the default engine.
+    /// A channel without values.
     pub fn new() -> TChan<T> {
-        TChan::with_engine()
+        TChan::made(None, true)
     }
 
-    /// A channel that is only written, for transactions of the default engine. Its
+    /// A channel that is only written. Its
     /// [duplicates](TChan::dup) read. So no value stays in memory for a reader that does not exist.
     pub fn new_broadcast() -> TChan<T> {
-        TChan::broadcast_with_engine()
+        TChan::made(None, false)
     }
 
     /// As [`new`](TChan::new), with a name. Reports of waiting threads call the ends of the channel
     /// and of its duplicates by the name: see [`TVar::named`].
     pub fn named(name: impl Into<Arc<str>>) -> TChan<T> {
-        TChan::named_with_engine(name)
+        TChan::made(Some(name.into()), true)
     }
 
     /// As [`new_broadcast`](TChan::new_broadcast), with a [name](TChan::named).
     pub fn named_broadcast(name: impl Into<Arc<str>>) -> TChan<T> {
-        TChan::named_broadcast_with_engine(name)
+        TChan::made(Some(name.into()), false)
     }
 }
 
 impl<T: Send + Sync + 'static, E: Engine> TChan<T, E> {
-    /// A channel without values, for transactions of the engine `E`.
-    pub fn with_engine() -> TChan<T, E> {
-        TChan::made(None, true)
-    }
-
-    /// As [`named`](TChan::named), for transactions of the engine `E`.
-    pub fn named_with_engine(name: impl Into<Arc<str>>) -> TChan<T, E> {
-        TChan::made(Some(name.into()), true)
-    }
-
-    /// As [`named_broadcast`](TChan::named_broadcast), for transactions of the engine `E`.
-    pub fn named_broadcast_with_engine(name: impl Into<Arc<str>>) -> TChan<T, E> {
-        TChan::made(Some(name.into()), false)
-    }
-
-    fn made(name: Option<Arc<str>>, is_read: bool) -> TChan<T, E> {
-        let place = Place(TVar::with_engine(None));
-        let read = is_read.then(|| names::variable(&name, place.clone()));
-        TChan { read, write: names::variable(&name, place) }
+    pub(crate) fn made(name: Option<Arc<str>>, is_read: bool) -> TChan<T, E> {
+        let place = Place(TVar::made(None, None));
+        let read = is_read.then(|| TVar::made(name.clone(), place.clone()));
+        TChan { read, write: TVar::made(name, place) }
     }
 
     /// A channel with the same end to write to, which reads from this place on.
     fn reading_from(&self, place: Place<T, E>) -> TChan<T, E> {
-        TChan { read: Some(names::variable(&self.write.name(), place)), write: self.write.clone() }
-    }
-
-    /// As [`new_broadcast`](TChan::new_broadcast), for transactions of the engine `E`.
-    pub fn broadcast_with_engine() -> TChan<T, E> {
-        TChan::made(None, false)
+        TChan { read: Some(TVar::made(self.write.name(), place)), write: self.write.clone() }
     }
 
     /// A channel with the same end to write to, with an own end to read from, which begins here: it
@@ -157,7 +136,7 @@ impl<T: Send + Sync + 'static, E: Engine> TChan<T, E> {
     #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn write(&self, tx: &Tx<E>, value: T) -> Tried<()> {
         let place = self.write.read(tx)?;
-        let next = Place(TVar::with_engine(None));
+        let next = Place(TVar::made(None, None));
         place.0.write(tx, Some(Filled { value, next: next.clone() }));
         self.write.write(tx, next);
         Ok(())
@@ -178,7 +157,7 @@ impl<T: Send + Sync + 'static, E: Engine> TChan<T, E> {
     #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn unget(&self, tx: &Tx<E>, value: T) -> Tried<()> {
         let next = self.end().read(tx)?.clone();
-        self.end().write(tx, Place(TVar::with_engine(Some(Filled { value, next }))));
+        self.end().write(tx, Place(TVar::made(None, Some(Filled { value, next }))));
         Ok(())
     }
 
@@ -267,7 +246,7 @@ identity!([T: Send + Sync + 'static, E: Engine] TChan<T, E>, handle => (&handle.
 impl<T: Send + Sync + 'static, E: Engine> Default for TChan<T, E> {
     /// A channel without values.
     fn default() -> Self {
-        TChan::with_engine()
+        TChan::made(None, true)
     }
 }
 

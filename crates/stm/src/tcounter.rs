@@ -69,15 +69,14 @@ fn stripes() -> usize {
 }
 
 impl TCounter {
-    /// A counter at 0, for transactions of the default engine.
+    /// A counter at 0.
     pub fn new() -> TCounter {
-        TCounter::with_engine()
+        TCounter::made()
     }
 }
 
 impl<E: Engine> TCounter<E> {
-    /// A counter at 0, for transactions of the engine `E`.
-    pub fn with_engine() -> TCounter<E> {
+    pub(crate) fn made() -> TCounter<E> {
         TCounter { cells: Cells::new((), stripes() * APART, None, || CellWord(0)) }
     }
 
@@ -113,7 +112,7 @@ identity!([E: Engine] TCounter<E>, handle => &handle.cells);
 impl<E: Engine> Default for TCounter<E> {
     /// A counter at 0.
     fn default() -> Self {
-        TCounter::with_engine()
+        TCounter::made()
     }
 }
 

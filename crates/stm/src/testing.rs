@@ -8,7 +8,7 @@
 #[cfg(feature = "testing")]
 pub(crate) use on::{is_shaken, take_ticket};
 #[cfg(feature = "testing")]
-pub use on::{is_waited_for, shake, ticket, tickets};
+pub use on::{shake, ticket, tickets};
 
 /// Whether a comparison is to fail although the reads hold.
 #[cfg(not(feature = "testing"))]
@@ -24,9 +24,6 @@ pub(crate) const fn take_ticket() {}
 
 #[cfg(feature = "testing")]
 mod on {
-    use crate::engine::Engine;
-    use crate::variable::WAITERS;
-    use crate::word::{TWord, Word};
     use std::cell::Cell;
     use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -54,12 +51,6 @@ mod on {
     /// The number of tickets given so far.
     pub fn tickets() -> u64 {
         TICKETS.load(Ordering::SeqCst)
-    }
-
-    /// Whether the variable says that transactions wait for it, so that each read takes the longer
-    /// way.
-    pub fn is_waited_for<T: Word, E: Engine>(var: &TWord<T, E>) -> bool {
-        var.inner().word.load(Ordering::SeqCst) & WAITERS != 0
     }
 
     pub(crate) fn is_shaken() -> bool {

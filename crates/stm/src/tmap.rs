@@ -84,7 +84,7 @@ use trie::{Trie, place};
 ///     let weft = atomically(|tx| pages.remove(tx, "/weft").map(|page| page.cloned())).await;
 ///     assert_eq!(weft.as_deref(), Some("across"));
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 pub struct TMap<K, V, E = Versioned, S = HashState>
 where
@@ -96,29 +96,22 @@ where
 }
 
 impl<K: Send + Sync + 'static, V: Send + Sync + 'static> TMap<K, V> {
-    /// An empty map, for transactions of the default engine.
+    /// An empty map.
     pub fn new() -> TMap<K, V> {
-        TMap::with_engine()
+        TMap::with_hasher(HashState::default())
     }
 
-    /// An empty map with a name, for transactions of the default engine. Reports of waiting threads
+    /// An empty map with a name. Reports of waiting threads
     /// call the cells of its root `NAME[0]` and so on: see [`TVar::named`](crate::TVar::named).
     pub fn named(name: impl Into<Arc<str>>) -> TMap<K, V> {
         TMap::named_with_hasher(name, HashState::default())
     }
 }
 
-impl<K: Send + Sync + 'static, V: Send + Sync + 'static, E: Engine> TMap<K, V, E> {
-    /// An empty map, for transactions of the engine `E`.
-    pub fn with_engine() -> TMap<K, V, E> {
-        TMap::with_hasher(HashState::default())
-    }
-}
-
 impl<K: Send + Sync + 'static, V: Send + Sync + 'static, E: Engine, S: Send + Sync + 'static>
     TMap<K, V, E, S>
 {
-    /// An empty map with this hasher, for transactions of the engine `E`. All 64 bits of the hashes
+    /// An empty map with this hasher. All 64 bits of the hashes
     /// are to differ: a map is slow if its hashes differ in the upper half alone.
     pub fn with_hasher(hasher: S) -> TMap<K, V, E, S> {
         TMap::made(None, hasher)

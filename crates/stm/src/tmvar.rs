@@ -31,39 +31,33 @@ use std::sync::Arc;
 ///     atomically(|tx| right.put(tx, 2)).await;
 ///     assert_eq!(eats.await.unwrap(), (1, 2));
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 pub struct TMVar<T: Send + Sync + 'static, E: Engine = Versioned> {
     value: TVar<Option<T>, E>,
 }
 
 impl<T: Send + Sync + 'static> TMVar<T> {
-    /// An empty variable, for transactions of the default engine.
+    /// An empty variable.
     pub fn empty() -> TMVar<T> {
-        TMVar::with_engine(None)
+        TMVar::made(None, None)
     }
 
-    /// A full variable, for transactions of the default engine.
+    /// A full variable.
     pub fn full(value: T) -> TMVar<T> {
-        TMVar::with_engine(Some(value))
+        TMVar::made(None, Some(value))
     }
 
-    /// A variable with a name, for transactions of the default engine, which is full if there is a
-    /// value. Reports of waiting threads show the name: see [`TVar::named`].
+    /// A variable with a name, which is full if there is a value. Reports of waiting threads show
+    /// the name: see [`TVar::named`].
     pub fn named(name: impl Into<Arc<str>>, value: Option<T>) -> TMVar<T> {
-        TMVar::named_with_engine(name, value)
+        TMVar::made(Some(name.into()), value)
     }
 }
 
 impl<T: Send + Sync + 'static, E: Engine> TMVar<T, E> {
-    /// A variable for transactions of the engine `E`, which is full if there is a value.
-    pub fn with_engine(value: Option<T>) -> TMVar<T, E> {
-        TMVar { value: TVar::with_engine(value) }
-    }
-
-    /// As [`named`](TMVar::named), for transactions of the engine `E`.
-    pub fn named_with_engine(name: impl Into<Arc<str>>, value: Option<T>) -> TMVar<T, E> {
-        TMVar { value: TVar::named_with_engine(name, value) }
+    pub(crate) fn made(name: Option<Arc<str>>, value: Option<T>) -> TMVar<T, E> {
+        TMVar { value: TVar::made(name, value) }
     }
 
     /// A reference to the value, which stays; retries while the variable is empty.
@@ -172,7 +166,7 @@ identity!([T: Send + Sync + 'static, E: Engine] TMVar<T, E>, handle => &handle.v
 impl<T: Send + Sync + 'static, E: Engine> Default for TMVar<T, E> {
     /// An empty variable.
     fn default() -> Self {
-        TMVar::with_engine(None)
+        TMVar::made(None, None)
     }
 }
 

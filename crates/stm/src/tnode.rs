@@ -2,7 +2,7 @@
 
 use crate::cells::{CellRef, CellValue, Cells, CellsRef};
 use crate::engine::{Engine, Versioned};
-use crate::session::Free;
+use crate::garbage::Free;
 use crate::stop::Tried;
 use crate::transaction::Tx;
 use crate::variable::identity;
@@ -57,7 +57,7 @@ use std::sync::Arc;
 ///     let both = atomically(|tx| Ok((pop(tx, &stack)?, pop(tx, &stack)?)));
 ///     assert_eq!(both.await, ("weft", "warp"));
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 pub struct TNode<T, const LINKS: usize, E = Versioned>
 where

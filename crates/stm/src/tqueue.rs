@@ -2,7 +2,7 @@
 
 use crate::cells::{CellNode, Cells};
 use crate::engine::{Engine, Versioned};
-use crate::names;
+use crate::queues::queue;
 use crate::stop::Tried;
 use crate::transaction::Tx;
 use crate::var::TVar;
@@ -36,7 +36,7 @@ use std::sync::Arc;
 ///     }
 ///     assert_eq!(sum.await.unwrap(), 7); // both at one moment
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 pub struct TQueue<T: Send + Sync + 'static, E: Engine = Versioned> {
     ends: Arc<QueueEnds<T, E>>,
@@ -85,36 +85,26 @@ impl<T: Send + Sync + 'static, E: Engine> Clone for Segment<T, E> {
 }
 
 impl<T: Send + Sync + 'static> TQueue<T> {
-    /// An empty queue, for transactions of the default engine.
+    /// An empty queue.
     pub fn new() -> TQueue<T> {
-        TQueue::with_engine()
+        TQueue::made(None)
     }
 
-    /// An empty queue with a name, for transactions of the default engine. Reports of waiting
+    /// An empty queue with a name. Reports of waiting
     /// threads call the ends of the queue by the name: see [`TVar::named`].
     pub fn named(name: impl Into<Arc<str>>) -> TQueue<T> {
-        TQueue::named_with_engine(name)
+        TQueue::made(Some(name.into()))
     }
 }
 
 impl<T: Send + Sync + 'static, E: Engine> TQueue<T, E> {
-    /// An empty queue, for transactions of the engine `E`.
-    pub fn with_engine() -> TQueue<T, E> {
-        TQueue::made(None)
-    }
-
-    /// As [`named`](TQueue::named), for transactions of the engine `E`.
-    pub fn named_with_engine(name: impl Into<Arc<str>>) -> TQueue<T, E> {
-        TQueue::made(Some(name.into()))
-    }
-
-    fn made(name: Option<Arc<str>>) -> TQueue<T, E> {
+    pub(crate) fn made(name: Option<Arc<str>>) -> TQueue<T, E> {
         let segment = Segment::new();
         let ends = QueueEnds {
-            first: names::word(&name, 0),
-            first_segment: names::variable(&name, segment.clone()),
-            next: names::word(&name, 0),
-            last_segment: names::variable(&name, segment),
+            first: TWord::made(name.clone(), 0),
+            first_segment: TVar::made(name.clone(), segment.clone()),
+            next: TWord::made(name.clone(), 0),
+            last_segment: TVar::made(name, segment),
         };
         TQueue { ends: Arc::new(ends) }
     }
@@ -207,21 +197,6 @@ impl<T: Send + Sync + 'static, E: Engine> TQueue<T, E> {
         Ok(())
     }
 
-    /// Takes a clone of the first value, which leaves the queue; retries while the queue is empty.
-    ///
-    /// # Errors
-    /// As [`TVar::read`] and [`Tx::retry`].
-    ///
-    /// # Complexity
-    /// The clone; three reads and two writes. Each eighth pop allocates once.
-    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
-    pub fn pop(&self, tx: &Tx<E>) -> Tried<T>
-    where
-        T: Clone,
-    {
-        tx.some_or_retry(self.try_pop(tx)?)
-    }
-
     /// Takes a clone of the first value, if the queue is not empty.
     ///
     /// # Errors
@@ -242,15 +217,6 @@ impl<T: Send + Sync + 'static, E: Engine> TQueue<T, E> {
             }
         }
         Ok(Some(queued.value.clone()))
-    }
-
-    /// A reference to the first value, which stays; retries while the queue is empty.
-    ///
-    /// # Errors
-    /// As [`TVar::read`] and [`Tx::retry`].
-    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
-    pub fn peek<'tx>(&self, tx: &'tx Tx<E>) -> Tried<&'tx T> {
-        tx.some_or_retry(self.try_peek(tx)?)
     }
 
     /// A reference to the first value, which stays, if the queue is not empty.
@@ -349,30 +315,14 @@ impl<T: Send + Sync + 'static, E: Engine> TQueue<T, E> {
         }
         Ok(len)
     }
-
-    /// Whether the queue is empty.
-    ///
-    /// # Errors
-    /// As [`TVar::read`].
-    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
-    pub fn is_empty(&self, tx: &Tx<E>) -> Tried<bool> {
-        Ok(self.try_peek(tx)?.is_none())
-    }
 }
 
-identity!([T: Send + Sync + 'static, E: Engine] TQueue<T, E>, handle => Arc::as_ptr(&handle.ends));
+queue!(TQueue, ends, "The clone; three reads and two writes. Each eighth pop allocates once.");
 
 impl<T: Send + Sync + 'static, E: Engine> Default for TQueue<T, E> {
     /// An empty queue.
     fn default() -> Self {
-        TQueue::with_engine()
-    }
-}
-
-impl<T: Send + Sync + 'static, E: Engine> Clone for TQueue<T, E> {
-    /// Another handle to the same queue.
-    fn clone(&self) -> Self {
-        TQueue { ends: self.ends.clone() }
+        TQueue::made(None)
     }
 }
 

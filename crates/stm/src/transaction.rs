@@ -1,10 +1,13 @@
 //! What the body of a transaction calls: [`Tx`].
 
 use crate::attempt::{AttemptState, Branch, PredicateMark};
+use crate::condition::Predicate;
 use crate::engine::{Engine, Versioned};
 use crate::stop::{Abort, Ending, Stop, StopReason, Tried};
 use std::cell::RefCell;
 use std::fmt;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
 
 /// One attempt of a transaction. The body of the transaction has it, and gives it to the operations
 /// on variables.
@@ -45,10 +48,9 @@ use std::fmt;
 /// ```
 ///
 /// A panic of the body ends the attempt without effect, and goes on to the caller. The body has
-/// seen a state that existed, so another transaction is not the cause of the panic; for the engine
-/// [`Figure3`](crate::Figure3) that is checked first. If a branch of [`or_else`](Tx::or_else) or a
-/// transaction within the body panics, and the body catches the panic, then that part has no
-/// effect, and the body goes on.
+/// seen a state that existed, so another transaction is not the cause of the panic. If a branch of
+/// [`or_else`](Tx::or_else) or a transaction within the body panics, and the body catches the
+/// panic, then that part has no effect, and the body goes on.
 ///
 /// # Paper
 /// [HMP05 §5]: the log of a transaction.
@@ -106,7 +108,7 @@ impl<E: Engine> Tx<E> {
     ///     customer.await.unwrap();
     ///     assert_eq!(stock.read_now(), 1);
     /// })?;
-    /// # Ok::<(), selvedge::Failure>(())
+    /// # Ok::<(), selvedge::SchedulerError>(())
     /// ```
     #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn retry<R>(&self) -> Tried<R> {
@@ -182,7 +184,7 @@ impl<E: Engine> Tx<E> {
     /// ```
     #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn wait_for(&self, predicate: impl Fn(&Tx<E>) -> Tried<bool> + Send + Sync + 'static) -> Tried<()> {
-        let Some(mark) = PredicateMark::begin(self) else {
+        let Some(mark) = PredicateMark::begin(&self.state) else {
             let holds = predicate(self)?;
             return self.check(holds);
         };
@@ -195,7 +197,7 @@ impl<E: Engine> Tx<E> {
             Err(conflict) => return Err(conflict),
         }
         let state = &mut *self.state.borrow_mut();
-        state.add_condition(from, predicate);
+        state.add_condition(from, PredicateOf::<_, E>(predicate, PhantomData));
         Err(Stop(StopReason::Retry))
     }
 
@@ -291,7 +293,7 @@ impl<E: Engine> Tx<E> {
 
     /// Runs a branch, and undoes its writes if it retries. Whether it does is the second part.
     fn run_branch<R, X: Ending>(&self, branch: impl FnOnce(&Tx<E>) -> Result<R, X>) -> (Result<R, X>, bool) {
-        let mark = Branch::begin(self);
+        let mark = Branch::begin(&self.state);
         let result = branch(self);
         let retries = matches!(&result, Err(ending) if ending.is_retry());
         mark.end(!retries);
@@ -305,7 +307,7 @@ impl<E: Engine> Tx<E> {
     /// Those of the body.
     #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn atomically<R>(&self, body: impl FnOnce(&Tx<E>) -> Tried<R>) -> Tried<R> {
-        let branch = Branch::begin(self);
+        let branch = Branch::begin(&self.state);
         let result = body(self);
         branch.end(true);
         result
@@ -335,7 +337,7 @@ impl<E: Engine> Tx<E> {
         &self,
         body: impl FnOnce(&Tx<E>) -> Result<R, Abort<X>>,
     ) -> Tried<Result<R, X>> {
-        let branch = Branch::begin(self);
+        let branch = Branch::begin(&self.state);
         let result = body(self);
         branch.end(!matches!(result, Err(Abort::Error(_))));
         match result {
@@ -380,6 +382,16 @@ impl<E: Engine> Tx<E> {
     pub fn on_abort(&self, hook: impl FnOnce() + 'static) {
         let hook = Box::new(hook);
         self.state.borrow_mut().extras().on_abort.push(hook);
+    }
+}
+
+/// A predicate for the transactions of an engine.
+struct PredicateOf<F, E>(F, PhantomData<fn() -> E>);
+
+impl<E: Engine, F: Fn(&Tx<E>) -> Tried<bool> + Send + Sync> Predicate for PredicateOf<F, E> {
+    unsafe fn holds(&self, tx: NonNull<()>) -> Tried<bool> {
+        // SAFETY: the caller's contract.
+        (self.0)(unsafe { tx.cast::<Tx<E>>().as_ref() })
     }
 }
 

@@ -37,34 +37,28 @@ use std::sync::Arc;
 ///     both.await.unwrap();
 ///     assert_eq!(printers.available_now(), 0);
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 pub struct TSem<E: Engine = Versioned> {
     units: TWord<u64, E>,
 }
 
 impl TSem {
-    /// A semaphore with this number of units, for transactions of the default engine.
+    /// A semaphore with this number of units.
     pub fn new(units: u64) -> TSem {
-        TSem::with_engine(units)
+        TSem::made(None, units)
     }
 
-    /// A semaphore with this number of units and a name, for transactions of the default engine.
+    /// A semaphore with this number of units and a name.
     /// Reports of waiting threads show the name: see [`TVar::named`](crate::TVar::named).
     pub fn named(name: impl Into<Arc<str>>, units: u64) -> TSem {
-        TSem::named_with_engine(name, units)
+        TSem::made(Some(name.into()), units)
     }
 }
 
 impl<E: Engine> TSem<E> {
-    /// A semaphore with this number of units, for transactions of the engine `E`.
-    pub fn with_engine(units: u64) -> TSem<E> {
-        TSem { units: TWord::with_engine(units) }
-    }
-
-    /// As [`named`](TSem::named), for transactions of the engine `E`.
-    pub fn named_with_engine(name: impl Into<Arc<str>>, units: u64) -> TSem<E> {
-        TSem { units: TWord::named_with_engine(name, units) }
+    pub(crate) fn made(name: Option<Arc<str>>, units: u64) -> TSem<E> {
+        TSem { units: TWord::made(name, units) }
     }
 
     /// Takes a unit; retries while there is none.

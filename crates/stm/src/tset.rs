@@ -33,7 +33,7 @@ use std::sync::Arc;
 ///     assert!(atomically(|tx| present.contains(tx, "ann")).await);
 ///     assert!(atomically(|tx| present.remove(tx, "ann")).await);
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 pub struct TSet<K, E = Versioned, S = HashState>
 where
@@ -44,27 +44,20 @@ where
 }
 
 impl<K: Send + Sync + 'static> TSet<K> {
-    /// An empty set, for transactions of the default engine.
+    /// An empty set.
     pub fn new() -> TSet<K> {
-        TSet::with_engine()
+        TSet::with_hasher(HashState::default())
     }
 
-    /// An empty set with a name, for transactions of the default engine: see
+    /// An empty set with a name: see
     /// [`TMap::named`].
     pub fn named(name: impl Into<Arc<str>>) -> TSet<K> {
         TSet { map: TMap::named(name) }
     }
 }
 
-impl<K: Send + Sync + 'static, E: Engine> TSet<K, E> {
-    /// An empty set, for transactions of the engine `E`.
-    pub fn with_engine() -> TSet<K, E> {
-        TSet { map: TMap::with_engine() }
-    }
-}
-
 impl<K: Send + Sync + 'static, E: Engine, S: Send + Sync + 'static> TSet<K, E, S> {
-    /// An empty set with this hasher, for transactions of the engine `E`. See
+    /// An empty set with this hasher. See
     /// [`TMap::with_hasher`].
     pub fn with_hasher(hasher: S) -> TSet<K, E, S> {
         TSet { map: TMap::with_hasher(hasher) }

@@ -16,20 +16,20 @@
 //! The turn is no lock that a thread could keep while it waits: it is taken and given back within
 //! one attempt, which is a call of an ordinary function.
 
-use crate::engine::{give_back, lock_one};
+use crate::address::VarAddress;
+use crate::locks::{give_back, lock_one};
 use crate::log::Log;
 use crate::primitives::{Ordering, give_way, in_one_order};
 use crate::testing;
-use crate::variable::{Borrowed, Inner, version};
+use crate::variable::{Borrowed, Inner, WAITERS, version};
 use crate::world::world;
 use std::collections::HashMap;
-use std::ptr::NonNull;
 
 /// The turn, with the variables that its attempt has locked. It is given back when this is dropped,
 /// and so it is dropped before the session of the attempt is unpinned.
 pub(crate) struct CommitTurn {
     /// The variables, with their words as the turn found them.
-    locked: HashMap<NonNull<Inner>, u64>,
+    locked: HashMap<VarAddress, u64>,
 }
 
 impl CommitTurn {
@@ -40,9 +40,16 @@ impl CommitTurn {
         exchange.is_ok().then(|| Box::new(CommitTurn { locked: HashMap::new() }))
     }
 
+    /// The value of a variable, which stays locked until the turn ends.
+    pub(crate) fn read(&mut self, log: &mut Log, inner: Borrowed<'_>) -> *mut () {
+        let seen = self.keep(inner) & !WAITERS;
+        log.note_read(inner.address(), seen);
+        inner.value.load(Ordering::Acquire)
+    }
+
     /// Locks a variable until the turn ends; the word that it had.
-    pub(crate) fn keep(&mut self, inner: Borrowed<'_>) -> u64 {
-        *self.locked.entry(inner.pointer()).or_insert_with(|| lock_surely(&inner))
+    fn keep(&mut self, inner: Borrowed<'_>) -> u64 {
+        *self.locked.entry(inner.address()).or_insert_with(|| lock_surely(&inner))
     }
 
     /// Locks the variables of the log's writes, which the caller publishes; the newest of their
@@ -50,10 +57,10 @@ impl CommitTurn {
     pub(crate) fn lock_all(&mut self, log: &mut Log) -> u64 {
         let mut newest = 0;
         for write in &mut log.writes {
-            write.found = match self.locked.remove(&write.inner) {
+            write.found = match self.locked.remove(&write.variable) {
                 Some(found) => found,
                 // SAFETY: the session of the log is pinned.
-                None => lock_surely(unsafe { write.inner.as_ref() }),
+                None => lock_surely(unsafe { write.variable.inner() }),
             };
             newest = newest.max(version(write.found));
         }
@@ -88,10 +95,10 @@ fn lock_surely(inner: &Inner) -> u64 {
 
 impl Drop for CommitTurn {
     fn drop(&mut self) {
-        for (inner, found) in &self.locked {
+        for (variable, found) in &self.locked {
             // SAFETY: the session of the attempt is pinned until the engine has released the
             // turn. This turn has locked the variable, and no commit has published it since.
-            give_back(unsafe { inner.as_ref() }, *found);
+            give_back(unsafe { variable.inner() }, *found);
         }
         world().turn.0.store(false, Ordering::Release);
     }

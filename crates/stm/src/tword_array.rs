@@ -37,41 +37,28 @@ use std::sync::Arc;
 ///     let sum = atomically(|tx| accounts.iter(tx).sum::<Tried<i32>>()).await;
 ///     assert_eq!((sum, accounts.read_now(2)), (60, 33));
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 pub struct TWordArray<T: Word, E: Engine = Versioned> {
     cells: Cells<CellWord<T>, E>,
 }
 
 impl<T: Word> TWordArray<T> {
-    /// An array of these values, for transactions of the default engine.
+    /// An array of these values.
     pub fn new(values: impl IntoIterator<Item = T>) -> TWordArray<T> {
-        TWordArray::with_engine(values)
+        TWordArray::made(None, values)
     }
 
-    /// An array of these values with a name, for transactions of the default engine. Reports of
+    /// An array of these values with a name. Reports of
     /// waiting threads call the elements `NAME[0]` and so on (`NAME`, if there is one): see
     /// [`TVar::named`](crate::TVar::named).
     pub fn named(name: impl Into<Arc<str>>, values: impl IntoIterator<Item = T>) -> TWordArray<T> {
-        TWordArray::named_with_engine(name, values)
+        TWordArray::made(Some(name.into()), values)
     }
 }
 
 impl<T: Word, E: Engine> TWordArray<T, E> {
-    /// An array of these values, for transactions of the engine `E`.
-    pub fn with_engine(values: impl IntoIterator<Item = T>) -> TWordArray<T, E> {
-        TWordArray::made(None, values)
-    }
-
-    /// As [`named`](TWordArray::named), for transactions of the engine `E`.
-    pub fn named_with_engine(
-        name: impl Into<Arc<str>>,
-        values: impl IntoIterator<Item = T>,
-    ) -> TWordArray<T, E> {
-        TWordArray::made(Some(name.into()), values)
-    }
-
-    fn made(name: Option<Arc<str>>, values: impl IntoIterator<Item = T>) -> TWordArray<T, E> {
+    pub(crate) fn made(name: Option<Arc<str>>, values: impl IntoIterator<Item = T>) -> TWordArray<T, E> {
         let values: Vec<T> = values.into_iter().collect();
         let (len, mut values) = (values.len(), values.into_iter());
         TWordArray {

@@ -7,7 +7,7 @@ use crate::stop::Tried;
 use crate::transaction::Tx;
 use crate::variable::{Borrowed, Inner, Owns, VarKind, handle, identity};
 use crate::weak::{Weak, weak_handle};
-use crate::{names, nodes, wait};
+use crate::{names, nodes, waking};
 use std::any::type_name;
 use std::fmt;
 use std::marker::PhantomData;
@@ -73,7 +73,7 @@ impl<T: Send + Sync + 'static> KindsOfNodes<T> {
 ///     assert_eq!(count.await, 2);
 ///     assert_eq!(names.read_now(|names| names.join(" and ")), "warp and weft");
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 pub struct TVar<T: Send + Sync + 'static, E: Engine = Versioned> {
     inner: NonNull<Inner>,
@@ -90,7 +90,7 @@ unsafe impl<T: Send + Sync + 'static, E: Engine> Sync for TVar<T, E> {}
 unsafe fn free_variable<T>(inner: *mut ()) {
     // SAFETY: the caller's contract.
     unsafe {
-        wait::forget_weak(NonNull::new_unchecked(inner.cast::<Inner>()));
+        waking::forget_weak(NonNull::new_unchecked(inner.cast::<Inner>()));
         let inner = Box::from_raw(inner.cast::<Inner>());
         nodes::free::<T>(inner.value.load(Ordering::Acquire));
     }
@@ -105,12 +105,12 @@ unsafe fn free_named_variable<T>(inner: *mut ()) {
 }
 
 impl<T: Send + Sync + 'static> TVar<T> {
-    /// A variable with a value, for transactions of the default engine.
+    /// A variable with a value.
     pub fn new(value: T) -> TVar<T> {
-        TVar::with_engine(value)
+        TVar::made(None, value)
     }
 
-    /// A variable with a value and a name, for transactions of the default engine.
+    /// A variable with a value and a name.
     ///
     /// Reports of waiting threads, such as that of a deadlock, call the variable by its name. They
     /// call a variable without a name by the type of its value.
@@ -128,21 +128,20 @@ impl<T: Send + Sync + 'static> TVar<T> {
     /// assert_eq!(stock.name().as_deref(), Some("stock"));
     /// ```
     pub fn named(name: impl Into<Arc<str>>, value: T) -> TVar<T> {
-        TVar::named_with_engine(name, value)
+        TVar::made(Some(name.into()), value)
     }
 }
 
 impl<T: Send + Sync + 'static, E: Engine> TVar<T, E> {
-    /// A variable with a value, for transactions of the engine `E`.
-    pub fn with_engine(value: T) -> TVar<T, E> {
+    /// A variable with a value, and perhaps a name, for transactions of the engine `E`.
+    #[inline(always)]
+    pub(crate) fn made(name: Option<Arc<str>>, value: T) -> TVar<T, E> {
         let node = Box::into_raw(Box::new(value)).cast();
-        TVar { inner: Inner::alone(node, KindsOfNodes::<T>::PLAIN), _value: PhantomData }
-    }
-
-    /// As [`named`](TVar::named), for transactions of the engine `E`.
-    pub fn named_with_engine(name: impl Into<Arc<str>>, value: T) -> TVar<T, E> {
-        let node = Box::into_raw(Box::new(value)).cast();
-        TVar { inner: Inner::named(node, KindsOfNodes::<T>::NAMED, name.into()), _value: PhantomData }
+        let inner = match name {
+            None => Inner::alone(node, KindsOfNodes::<T>::PLAIN),
+            Some(name) => Inner::named(node, KindsOfNodes::<T>::NAMED, name),
+        };
+        TVar { inner, _value: PhantomData }
     }
 
     #[inline(always)]
@@ -165,7 +164,7 @@ impl<T: Send + Sync + 'static, E: Engine> TVar<T, E> {
     #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn read<'tx>(&self, tx: &'tx Tx<E>) -> Tried<&'tx T> {
         let node = tx.load(self.inner())?;
-        // SAFETY: the node was made by `with_engine` or `write` for a variable of this type. It is
+        // SAFETY: the node was made by `made` or `write` for a variable of this type. It is
         // not freed while `tx` lives: the session of `tx` is pinned, and a node of its own log
         // stays in the log.
         Ok(unsafe { &*node.cast::<T>() })

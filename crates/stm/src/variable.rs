@@ -8,19 +8,27 @@
 //!    61 .. 0    the version: the stamp of the commit that wrote the value
 //! ```
 //! Only a commit sets `LOCKED`, and only that commit changes the word until it has unlocked it.
-//! `WAITERS` is set by a transaction that registers (`wait.rs`), under the lock of the list and
-//! only in an unlocked word. It is cleared by the commit that unlocks the word with a new version,
-//! by a registration that leaves no other one behind, and by a commit without effect or a turn that
-//! unlocks the word and finds no registration.
+//! `WAITERS` is set by a transaction that registers (`registration.rs`), under the lock of the list
+//! and only in an unlocked word. It is cleared by the commit that unlocks the word with a new
+//! version, by a registration that leaves no other one behind, and by a commit without effect or a
+//! turn that unlocks the word and finds no registration.
 //!
 //! A word is thus a plain version if it is below `WAITERS`. A read compares a word with the stamp
 //! of its transaction once, and learns that the variable is neither locked nor waited for nor
 //! newer.
+//!
+//! # Three files that know one another
+//! A variable has the list of its waiters (`waiters.rs`). A waiter may wait for a predicate
+//! (`condition.rs`). The condition then has handles of the variables that the predicate has read,
+//! so that their addresses stay theirs. So these three types contain one another, and the three
+//! files are one circle. Each other file of the crate lies below the three or above them.
 
+use crate::address::VarAddress;
+use crate::garbage::{Free, Garbage};
 use crate::names;
 use crate::primitives::{AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering};
-use crate::session::{self, Free, Garbage};
-use crate::wait::Waiters;
+use crate::session::retire;
+use crate::waiters::Waiters;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::NonNull;
@@ -82,9 +90,21 @@ impl Borrowed<'_> {
         Borrowed(inner, PhantomData)
     }
 
+    /// # Safety
+    /// As for `new`, for the variable of this address.
+    #[inline(always)]
+    pub(crate) unsafe fn at(variable: VarAddress) -> Self {
+        Borrowed(variable.0.cast(), PhantomData)
+    }
+
     #[inline(always)]
     pub(crate) fn pointer(self) -> NonNull<Inner> {
         self.0
+    }
+
+    #[inline(always)]
+    pub(crate) fn address(self) -> VarAddress {
+        VarAddress(self.0.cast())
     }
 }
 
@@ -95,6 +115,16 @@ impl Deref for Borrowed<'_> {
     fn deref(&self) -> &Inner {
         // SAFETY: the contract of `new`.
         unsafe { self.0.as_ref() }
+    }
+}
+
+impl VarAddress {
+    /// # Safety
+    /// The variable is not freed during the lifetime.
+    #[inline(always)]
+    pub(crate) unsafe fn inner<'a>(self) -> &'a Inner {
+        // SAFETY: the caller's contract; `Borrowed::address` has made the pointer.
+        unsafe { self.0.cast().as_ref() }
     }
 }
 
@@ -117,8 +147,13 @@ impl Inner {
     /// As `alone`, with a kind that has names.
     pub(crate) fn named(value: *mut (), kind: &'static VarKind, name: Arc<str>) -> NonNull<Inner> {
         let inner = Inner::alone(value, kind);
-        names::give(inner, name);
+        names::give(inner.addr().get(), 1, size_of::<Inner>(), name);
         inner
+    }
+
+    /// The name of the variable, if it was given one.
+    pub(crate) fn name(&self) -> Option<Arc<str>> {
+        if self.kind.is_named { names::of((&raw const *self).addr()) } else { None }
     }
 
     /// Adds a handle, if there is one still.
@@ -174,13 +209,6 @@ fn add_to(handles: &AtomicUsize) -> bool {
     handles.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
 }
 
-/// Retires an object that a transaction which begins from now on cannot reach.
-pub(crate) fn retire(garbage: Garbage) {
-    let mut session = session::take();
-    session.unlinked.push(garbage);
-    session::put(session);
-}
-
 /// What a handle stands for: a value that it gives and takes, and an engine of which there is none.
 /// Because it also takes values, a handle is invariant in their type: with a handle of a subtype a
 /// transaction would read what another handle has written as the supertype. Function pointers have
@@ -199,7 +227,7 @@ macro_rules! handle {
         impl<T: $($bound)*, E: Engine> $name<T, E> {
             /// The name of the variable, if it was given one.
             pub fn name(&self) -> Option<Arc<str>> {
-                names::of(&self.inner())
+                self.inner().name()
             }
         }
 
@@ -214,7 +242,7 @@ macro_rules! handle {
 
         impl<T: $($bound)*, E: Engine> Drop for $name<T, E> {
             fn drop(&mut self) {
-                // SAFETY: this handle was counted by `with_engine` or `clone`, and ends here.
+                // SAFETY: this handle was counted by `made` or `clone`, and ends here.
                 unsafe { Inner::release(self.inner) };
             }
         }
@@ -222,7 +250,7 @@ macro_rules! handle {
         impl<T: $($bound)* + Default, E: Engine> Default for $name<T, E> {
             /// A new variable with the default value.
             fn default() -> Self {
-                $name::with_engine(T::default())
+                $name::made(None, T::default())
             }
         }
 

@@ -2,7 +2,7 @@
 //! that is there.
 //!
 //! A variable without weak handles has none, and no place for one: the cell lies with the waiters
-//! of the variable (`wait.rs`), which have a box of their own.
+//! of the variable (`waiters.rs`), which have a box of their own.
 //!
 //! # A weak handle never meets freed memory
 //! ```text
@@ -35,8 +35,8 @@ unsafe impl Sync for WeakCell {}
 pub(crate) struct WeakAnchor(Arc<WeakCell>);
 
 impl WeakAnchor {
-    /// The caller has a handle to the variable, and puts the anchor where `wait::forget_weak` finds
-    /// it.
+    /// The caller has a handle to the variable, and puts the anchor where `waking::forget_weak`
+    /// finds it.
     pub(crate) fn new(inner: NonNull<()>) -> WeakAnchor {
         WeakAnchor(Arc::new(WeakCell(Mutex::new(Some(inner)))))
     }
@@ -96,7 +96,7 @@ macro_rules! weak_handle {
             /// variable makes two allocations or three.
             #[must_use = "a weak handle is all that this makes"]
             pub fn downgrade(&self) -> $weak<T, E> {
-                $weak { weak: wait::weak(self.inner()), _value: PhantomData }
+                $weak { weak: waking::weak(self.inner()), _value: PhantomData }
             }
         }
 

@@ -5,9 +5,11 @@ use crate::primitives::Ordering;
 use crate::run::run_now;
 use crate::stop::Tried;
 use crate::transaction::Tx;
+#[cfg(feature = "testing")]
+use crate::variable::WAITERS;
 use crate::variable::{Borrowed, Inner, Owns, VarKind, handle, identity};
 use crate::weak::{Weak, weak_handle};
-use crate::{names, wait};
+use crate::{names, waking};
 use std::any::type_name;
 use std::fmt;
 use std::marker::PhantomData;
@@ -188,40 +190,37 @@ unsafe fn free_named_word(inner: *mut ()) {
 unsafe fn free_word(inner: *mut ()) {
     // SAFETY: the caller's contract.
     unsafe {
-        wait::forget_weak(NonNull::new_unchecked(inner.cast::<Inner>()));
+        waking::forget_weak(NonNull::new_unchecked(inner.cast::<Inner>()));
         drop(Box::from_raw(inner.cast::<Inner>()));
     }
 }
 
 impl<T: Word> TWord<T> {
-    /// A variable with a value, for transactions of the default engine.
+    /// A variable with a value.
     pub fn new(value: T) -> TWord<T> {
-        TWord::with_engine(value)
+        TWord::made(None, value)
     }
 
-    /// A variable with a value and a name, for transactions of the default engine: see
-    /// [`TVar::named`](crate::TVar::named).
+    /// A variable with a value and a name: see [`TVar::named`](crate::TVar::named).
     pub fn named(name: impl Into<Arc<str>>, value: T) -> TWord<T> {
-        TWord::named_with_engine(name, value)
+        TWord::made(Some(name.into()), value)
     }
 }
 
 impl<T: Word, E: Engine> TWord<T, E> {
-    /// A variable with a value, for transactions of the engine `E`.
-    pub fn with_engine(value: T) -> TWord<T, E> {
+    /// A variable with a value, and perhaps a name, for transactions of the engine `E`.
+    #[inline(always)]
+    pub(crate) fn made(name: Option<Arc<str>>, value: T) -> TWord<T, E> {
         let bits = bits_to_pointer(value.into_bits());
-        TWord { inner: Inner::alone(bits, KindsOfWords::<T>::PLAIN), _value: PhantomData }
-    }
-
-    /// As [`named`](TWord::named), for transactions of the engine `E`.
-    pub fn named_with_engine(name: impl Into<Arc<str>>, value: T) -> TWord<T, E> {
-        let bits = bits_to_pointer(value.into_bits());
-        let inner = Inner::named(bits, KindsOfWords::<T>::NAMED, name.into());
+        let inner = match name {
+            None => Inner::alone(bits, KindsOfWords::<T>::PLAIN),
+            Some(name) => Inner::named(bits, KindsOfWords::<T>::NAMED, name),
+        };
         TWord { inner, _value: PhantomData }
     }
 
     #[inline(always)]
-    pub(crate) fn inner(&self) -> Borrowed<'_> {
+    fn inner(&self) -> Borrowed<'_> {
         // SAFETY: it lives as long as a handle does.
         unsafe { Borrowed::new(self.inner) }
     }
@@ -328,6 +327,16 @@ impl<T: Word, E: Engine> TWord<T, E> {
             self.write(tx, value);
             Ok(())
         });
+    }
+}
+
+#[cfg(feature = "testing")]
+impl<T: Word, E: Engine> TWord<T, E> {
+    /// For the tests of this crate: whether the variable says that transactions wait for it, so
+    /// that each read takes the longer way.
+    #[doc(hidden)]
+    pub fn is_waited_for(&self) -> bool {
+        self.inner().word.load(Ordering::SeqCst) & WAITERS != 0
     }
 }
 

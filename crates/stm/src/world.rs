@@ -1,8 +1,9 @@
-//! The state that all transactions of the process share: the clock of the versions, the epoch of
-//! reclamation, the list of sessions, the turn, and the locks of two engines.
+//! The numbers that all transactions of the process share: the clock of the versions, the epoch of
+//! reclamation, the turn, and the locks of two engines.
 
-use crate::primitives::{AtomicBool, AtomicU64, Mutex};
-use crate::session::Registry;
+#[cfg(feature = "engines")]
+use crate::primitives::Mutex;
+use crate::primitives::{AtomicBool, AtomicU64};
 
 /// A value on cache lines of its own.
 #[repr(align(128))]
@@ -11,14 +12,15 @@ pub(crate) struct Alone<T>(pub(crate) T);
 pub(crate) struct Globals {
     /// See `engine/versioned.rs`. Read by each transaction, raised by few.
     pub(crate) clock: Alone<AtomicU64>,
-    /// See `session.rs`. Read by each transaction, written under the registry's lock.
+    /// See `epochs.rs`. Read by each transaction, written under the registry's lock.
     pub(crate) epoch: Alone<AtomicU64>,
-    pub(crate) registry: Alone<Mutex<Registry>>,
     /// See `turn.rs`. Whether a transaction has the turn.
     pub(crate) turn: Alone<AtomicBool>,
     /// See `engine/norec.rs`. Read by each transaction of that engine, and written by each commit.
+    #[cfg(feature = "engines")]
     pub(crate) sequence: Alone<AtomicU64>,
     /// See `engine/global_lock.rs`.
+    #[cfg(feature = "engines")]
     pub(crate) one: Alone<Mutex<()>>,
 }
 
@@ -28,9 +30,10 @@ impl Globals {
             Globals {
                 clock: Alone(AtomicU64::new(0)),
                 epoch: Alone(AtomicU64::new(1)),
-                registry: Alone(Mutex::new(Registry::new())),
                 turn: Alone(AtomicBool::new(false)),
+                #[cfg(feature = "engines")]
                 sequence: Alone(AtomicU64::new(0)),
+                #[cfg(feature = "engines")]
                 one: Alone(Mutex::new(())),
             }
         }

@@ -3,7 +3,8 @@
 //!
 //! All blocking operations of this crate end here when they must wait.
 
-use selvedge_core::{in_thread, run_blocking};
+use selvedge_core::in_thread;
+use selvedge_core::internal::run_blocking;
 use std::time::{Duration, Instant};
 
 /// Runs a future on this OS thread, which sleeps while the future waits. The future may be any wait

@@ -69,7 +69,7 @@ struct Offer<T>(Option<T>);
 
 /// The Fifo was closed. This gives the value back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Closed<T>(pub T);
+pub struct ClosedError<T>(pub T);
 
 /// Why [`BoundedFifo::try_put`] did not put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,7 +127,7 @@ impl<T, M: Mode> BoundedFifo<T, M> {
     /// # Errors
     /// Gives the value back if the queue is closed, also while `put` waits.
     #[track_caller]
-    pub fn put(&self, value: T) -> impl Future<Output = Result<(), Closed<T>>> {
+    pub fn put(&self, value: T) -> impl Future<Output = Result<(), ClosedError<T>>> {
         let place = Location::caller();
         async move { self.queue.wait_at::<Enqueue>(Offer(Some(value)), place).await }
     }
@@ -141,7 +141,7 @@ impl<T, M: Mode> BoundedFifo<T, M> {
         let put = self.queue.with(|state, queue| Enqueue::attempt(state, queue, &mut slot));
         match (put, slot.0) {
             (Some(Ok(())), _) => Ok(()),
-            (Some(Err(Closed(value))), _) => Err(TryPutError::Closed(value)),
+            (Some(Err(ClosedError(value))), _) => Err(TryPutError::Closed(value)),
             (None, Some(value)) => Err(TryPutError::Full(value)),
             (None, None) => unreachable!("a value that was not put is still there"),
         }
@@ -155,7 +155,7 @@ impl<T, M: Mode> BoundedFifo<T, M> {
     /// # Panics
     /// When it is called within a step of a Selvedge thread.
     #[track_caller]
-    pub fn put_blocking(&self, value: T) -> Result<(), Closed<T>> {
+    pub fn put_blocking(&self, value: T) -> Result<(), ClosedError<T>> {
         wait_blocking(self.put(value))
     }
 
@@ -235,7 +235,7 @@ impl<T> Contents<T> {
 enum Enqueue {}
 
 impl<T> Role<Contents<T>, Offer<T>> for Enqueue {
-    type Output = Result<(), Closed<T>>;
+    type Output = Result<(), ClosedError<T>>;
 
     fn attempt(
         state: &mut Contents<T>,
@@ -243,7 +243,7 @@ impl<T> Role<Contents<T>, Offer<T>> for Enqueue {
         Offer(value): &mut Offer<T>,
     ) -> Option<Self::Output> {
         if state.closed {
-            return Some(value.take().map_or(Ok(()), |value| Err(Closed(value))));
+            return Some(value.take().map_or(Ok(()), |value| Err(ClosedError(value))));
         }
         Contents::hand_over(queue, value);
         // If there is room, no other thread waits to put, because each take lets the first putter
@@ -255,7 +255,7 @@ impl<T> Role<Contents<T>, Offer<T>> for Enqueue {
     }
 
     fn granted(Offer(value): &mut Offer<T>) -> Self::Output {
-        value.take().map_or(Ok(()), |value| Err(Closed(value)))
+        value.take().map_or(Ok(()), |value| Err(ClosedError(value)))
     }
 
     /// Nothing is to be passed on. Either a taker has taken the value, so that it was put, or the
@@ -310,13 +310,13 @@ impl<T, M: Mode> fmt::Debug for BoundedFifo<T, M> {
     }
 }
 
-impl<T> fmt::Display for Closed<T> {
+impl<T> fmt::Display for ClosedError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the Fifo is closed")
     }
 }
 
-impl<T: fmt::Debug> std::error::Error for Closed<T> {}
+impl<T: fmt::Debug> std::error::Error for ClosedError<T> {}
 
 impl<T> fmt::Display for TryPutError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -371,7 +371,7 @@ impl<T, M: Mode> Putter<T, M> {
     /// # Errors
     /// Gives the value back if all takers are gone.
     #[track_caller]
-    pub fn put(&self, value: T) -> impl Future<Output = Result<(), Closed<T>>> {
+    pub fn put(&self, value: T) -> impl Future<Output = Result<(), ClosedError<T>>> {
         self.ends.fifo.put(value)
     }
 
@@ -391,7 +391,7 @@ impl<T, M: Mode> Putter<T, M> {
     /// # Panics
     /// When it is called within a step of a Selvedge thread.
     #[track_caller]
-    pub fn put_blocking(&self, value: T) -> Result<(), Closed<T>> {
+    pub fn put_blocking(&self, value: T) -> Result<(), ClosedError<T>> {
         self.ends.fifo.put_blocking(value)
     }
 

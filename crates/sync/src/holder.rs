@@ -7,7 +7,8 @@
 //! and to tell an observer for which thread the running thread waits ([`telling`]).
 
 use crate::Owner;
-use selvedge_core::{is_lent_here, observe, this_thread};
+use selvedge_core::internal::is_lent_here;
+use selvedge_core::{observe, this_thread};
 use std::cell::Cell;
 use std::fmt;
 use std::future::poll_fn;
@@ -51,16 +52,16 @@ impl fmt::Display for Holder {
 /// A lock was asked for on behalf of the [`Owner`](crate::Owner) that holds it, or by the OS thread
 /// that does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Recursion(Option<Holder>);
+pub struct RecursionError(Option<Holder>);
 
-impl Recursion {
+impl RecursionError {
     /// The thread that has locked, as far as it is known: see [`Holder`].
     pub fn holder(&self) -> Option<Holder> {
         self.0
     }
 }
 
-impl fmt::Display for Recursion {
+impl fmt::Display for RecursionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the caller would wait for itself: ")?;
         match self.0 {
@@ -71,7 +72,7 @@ impl fmt::Display for Recursion {
     }
 }
 
-impl std::error::Error for Recursion {}
+impl std::error::Error for RecursionError {}
 
 /// The record of one lock. Bits 0 to 31 are the number of a thread, or with [`OS`] of an OS thread;
 /// 0 is no holder or an unknown one. The upper bits are the number of the [`Owner`] for which the
@@ -122,10 +123,10 @@ impl OwnerRecord {
 
     /// # Errors
     /// When the lock is held for this owner.
-    pub(crate) fn refuse(&self, owner: &Owner) -> Result<(), Recursion> {
+    pub(crate) fn refuse(&self, owner: &Owner) -> Result<(), RecursionError> {
         let holder = self.0.load(Ordering::Relaxed) >> OWNER_SHIFT;
         match owner.number() != 0 && holder == u64::from(owner.number()) {
-            true => Err(Recursion(self.get())),
+            true => Err(RecursionError(self.get())),
             false => Ok(()),
         }
     }
@@ -135,7 +136,7 @@ impl OwnerRecord {
     #[track_caller]
     pub(crate) fn refuse_os_thread(&self, me: Option<Holder>) {
         if me.is_some_and(|me| self.0.load(Ordering::Relaxed) == me.to_bits() | STAYS) {
-            panic!("{}", Recursion(me));
+            panic!("{}", RecursionError(me));
         }
     }
 

@@ -12,9 +12,10 @@
 //! over.
 
 use crate::blocking::{refuse_within_step, wait_blocking};
-use crate::holder::{self, Holder, OwnerRecord, Recursion};
+use crate::holder::{self, Holder, OwnerRecord, RecursionError};
 use crate::{BlockingGuard, Owner};
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, budget, constant, insist};
+use selvedge_core::internal::insist;
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, budget, constant};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -197,7 +198,7 @@ impl<T, M: Mode> Mutex<T, M> {
     pub fn checked_lock<'a>(
         &'a self,
         owner: &'a Owner,
-    ) -> impl Future<Output = Result<Guard<'a, T, M>, Recursion>> {
+    ) -> impl Future<Output = Result<Guard<'a, T, M>, RecursionError>> {
         let place = Location::caller();
         async move {
             self.holder.refuse(owner)?;

@@ -30,7 +30,7 @@ use std::sync::Arc;
 ///     drop(ask);
 ///     oracle.await.unwrap();
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 #[doc(alias = "oneshot")]
 pub fn one_shot<T>() -> (Replier<T>, Reply<T>) {
@@ -72,15 +72,15 @@ pub struct Reply<T, M: Mode = Shared> {
 
 /// The [`Replier`] is gone. Its value has been taken already, or will never come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NoReply;
+pub struct NoReplyError;
 
-impl fmt::Display for NoReply {
+impl fmt::Display for NoReplyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("there is no reply: the replier was dropped")
     }
 }
 
-impl std::error::Error for NoReply {}
+impl std::error::Error for NoReplyError {}
 
 impl<T, M: Mode> Replier<T, M> {
     /// Sends the value.
@@ -139,7 +139,7 @@ impl<T, M: Mode> Reply<T, M> {
     /// # Cancellation
     /// Dropping the future loses nothing: the next call takes a value that has come.
     #[track_caller]
-    pub fn take(&mut self) -> impl Future<Output = Result<T, NoReply>> {
+    pub fn take(&mut self) -> impl Future<Output = Result<T, NoReplyError>> {
         self.shared.wait::<TakeReply>(None)
     }
 
@@ -151,7 +151,7 @@ impl<T, M: Mode> Reply<T, M> {
     /// # Panics
     /// When it is called within a step of a Selvedge thread.
     #[track_caller]
-    pub fn take_blocking(&mut self) -> Result<T, NoReply> {
+    pub fn take_blocking(&mut self) -> Result<T, NoReplyError> {
         wait_blocking(self.take())
     }
 
@@ -179,21 +179,21 @@ impl<T, M: Mode> Drop for Reply<T, M> {
 enum TakeReply {}
 
 impl<T> Role<ReplyState<T>, Option<T>> for TakeReply {
-    type Output = Result<T, NoReply>;
+    type Output = Result<T, NoReplyError>;
 
     fn attempt(
         state: &mut ReplyState<T>,
         _: &mut Queue<'_, Option<T>>,
         _: &mut Option<T>,
-    ) -> Option<Result<T, NoReply>> {
+    ) -> Option<Result<T, NoReplyError>> {
         match state.value.take() {
             Some(value) => Some(Ok(value)),
-            None => state.replier_is_gone.then_some(Err(NoReply)),
+            None => state.replier_is_gone.then_some(Err(NoReplyError)),
         }
     }
 
-    fn granted(payload: &mut Option<T>) -> Result<T, NoReply> {
-        payload.take().ok_or(NoReply)
+    fn granted(payload: &mut Option<T>) -> Result<T, NoReplyError> {
+        payload.take().ok_or(NoReplyError)
     }
 
     fn abandoned(state: &mut ReplyState<T>, _: &mut Queue<'_, Option<T>>, payload: &mut Option<T>) {

@@ -71,15 +71,15 @@ pub struct Fulfiller<T, M: Mode = Shared> {
 
 /// The fulfiller of a [`Promise`] was dropped, so its value will never come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Broken;
+pub struct BrokenPromiseError;
 
-impl fmt::Display for Broken {
+impl fmt::Display for BrokenPromiseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the promise was broken: its fulfiller is gone")
     }
 }
 
-impl std::error::Error for Broken {}
+impl std::error::Error for BrokenPromiseError {}
 
 struct PromiseState<T, M: Mode> {
     value: OnceLock<T>,
@@ -130,7 +130,7 @@ impl<T, M: Mode> Promise<T, M> {
     /// # Errors
     /// When the promise is broken.
     #[track_caller]
-    pub fn claim(&self) -> impl Future<Output = Result<&T, Broken>> {
+    pub fn claim(&self) -> impl Future<Output = Result<&T, BrokenPromiseError>> {
         let place = Location::caller();
         async move {
             if let Some(value) = self.get() {
@@ -139,7 +139,7 @@ impl<T, M: Mode> Promise<T, M> {
             }
             let waiting = self.inner.queue.wait_at::<AwaitSettled>((), place);
             self.inner.owner.told("which owns the promise", waiting).await;
-            self.get().ok_or(Broken)
+            self.get().ok_or(BrokenPromiseError)
         }
     }
 
@@ -151,7 +151,7 @@ impl<T, M: Mode> Promise<T, M> {
     /// # Panics
     /// When it is called within a step of a Selvedge thread.
     #[track_caller]
-    pub fn claim_blocking(&self) -> Result<&T, Broken> {
+    pub fn claim_blocking(&self) -> Result<&T, BrokenPromiseError> {
         wait_blocking(self.claim())
     }
 

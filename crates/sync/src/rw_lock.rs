@@ -6,9 +6,10 @@
 //! and unlocks by one exchange of this word. All other changes happen under the lock of the queue.
 
 use crate::blocking::{refuse_within_step, wait_blocking};
-use crate::holder::{self, Holder, OwnerRecord, Recursion};
+use crate::holder::{self, Holder, OwnerRecord, RecursionError};
 use crate::{BlockingGuard, Owner};
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, budget, constant, insist, observe};
+use selvedge_core::internal::insist;
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, budget, constant, observe};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -166,7 +167,7 @@ impl<T, M: Mode> RwLock<T, M> {
     pub fn checked_read<'a>(
         &'a self,
         owner: &'a Owner,
-    ) -> impl Future<Output = Result<ReadGuard<'a, T, M>, Recursion>> {
+    ) -> impl Future<Output = Result<ReadGuard<'a, T, M>, RecursionError>> {
         let place = Location::caller();
         async move {
             self.writer.refuse(owner)?;
@@ -184,7 +185,7 @@ impl<T, M: Mode> RwLock<T, M> {
     pub fn checked_write<'a>(
         &'a self,
         owner: &'a Owner,
-    ) -> impl Future<Output = Result<WriteGuard<'a, T, M>, Recursion>> {
+    ) -> impl Future<Output = Result<WriteGuard<'a, T, M>, RecursionError>> {
         let place = Location::caller();
         async move {
             self.writer.refuse(owner)?;

@@ -6,7 +6,8 @@
 //! releases by one exchange of this word. All other changes happen under the lock of the queue.
 
 use crate::blocking::{refuse_within_step, wait_blocking};
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, Waiting, constant, insist};
+use selvedge_core::internal::insist;
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, Waiting, constant};
 use std::fmt;
 use std::mem;
 use std::ops::Deref;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// that come and go between two of its reads.
 ///
 /// A setter can be cloned. When the last setter is dropped, watchers see the last value and then
-/// [`Unwatchable`].
+/// [`WatchError`].
 ///
 /// # Complexity
 /// Setting is one critical section, which grows with the number of waiting watchers. Reading is one
@@ -60,7 +60,7 @@ pub struct Watcher<T, M: Mode = Shared> {
 
 /// All setters are gone, so the value will not change again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unwatchable;
+pub struct WatchError;
 
 /// A setter of a value, and its first watcher. The watcher has seen the value as it is.
 pub fn watch<T>(value: T) -> (Setter<T>, Watcher<T>) {
@@ -137,14 +137,14 @@ impl<T, M: Mode> Watcher<T, M> {
     /// # Errors
     /// When the value has not changed, and all setters are gone.
     #[track_caller]
-    pub fn changed(&mut self) -> impl Future<Output = Result<(), Unwatchable>> {
+    pub fn changed(&mut self) -> impl Future<Output = Result<(), WatchError>> {
         self.changed_at(Location::caller())
     }
 
-    async fn changed_at(&mut self, place: &'static Location<'static>) -> Result<(), Unwatchable> {
+    async fn changed_at(&mut self, place: &'static Location<'static>) -> Result<(), WatchError> {
         let changes = self.inner.queue.wait_at::<AwaitChange>(ChangeCount(self.seen), place).await;
         match changes == self.seen {
-            true => Err(Unwatchable),
+            true => Err(WatchError),
             false => {
                 self.seen = changes;
                 Ok(())
@@ -161,7 +161,7 @@ impl<T, M: Mode> Watcher<T, M> {
     pub fn wait_for(
         &mut self,
         mut condition: impl FnMut(&T) -> bool,
-    ) -> impl Future<Output = Result<Arc<T>, Unwatchable>> {
+    ) -> impl Future<Output = Result<Arc<T>, WatchError>> {
         let place = Location::caller();
         async move {
             loop {
@@ -183,7 +183,7 @@ impl<T, M: Mode> Watcher<T, M> {
     /// # Panics
     /// When it is called within a step of a Selvedge thread.
     #[track_caller]
-    pub fn changed_blocking(&mut self) -> Result<(), Unwatchable> {
+    pub fn changed_blocking(&mut self) -> Result<(), WatchError> {
         wait_blocking(self.changed())
     }
 }
@@ -235,13 +235,13 @@ impl<T, M: Mode> Drop for Setter<T, M> {
     }
 }
 
-impl fmt::Display for Unwatchable {
+impl fmt::Display for WatchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("all setters are gone")
     }
 }
 
-impl std::error::Error for Unwatchable {}
+impl std::error::Error for WatchError {}
 
 impl<T: fmt::Debug, M: Mode> fmt::Debug for Setter<T, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -11,7 +11,7 @@ use selvedge_handler::{Body, Caller, IntoResponse, PlainRequest, Request};
 use serde::de::DeserializeOwned;
 
 use crate::body_limit::{BODY_BYTES_MAX, BodyLimit};
-use crate::fields::{self, FieldMisfit};
+use crate::fields::{self, FieldError};
 use crate::parameters::{self, Parameters};
 use crate::rejection::Rejection;
 
@@ -186,7 +186,7 @@ fn read_query<T: DeserializeOwned>(query: Option<&str>) -> Result<Query<T>, Reje
     fields::read(pairs).map(Query).map_err(|misfit| misfits("the query", &misfit))
 }
 
-fn misfits(what: &str, misfit: &FieldMisfit) -> Rejection {
+fn misfits(what: &str, misfit: &FieldError) -> Rejection {
     Rejection::new(StatusCode::BAD_REQUEST, format!("{what} does not fit: {misfit}"))
 }
 

@@ -17,25 +17,25 @@ pub(crate) type NamedValue<'de> = (Cow<'de, str>, Cow<'de, str>);
 
 /// Why fields do not fit a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FieldMisfit(pub(crate) String);
+pub(crate) struct FieldError(pub(crate) String);
 
-impl fmt::Display for FieldMisfit {
+impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for FieldMisfit {}
+impl std::error::Error for FieldError {}
 
-impl de::Error for FieldMisfit {
-    fn custom<T: fmt::Display>(message: T) -> FieldMisfit {
-        FieldMisfit(message.to_string())
+impl de::Error for FieldError {
+    fn custom<T: fmt::Display>(message: T) -> FieldError {
+        FieldError(message.to_string())
     }
 }
 
 /// Reads `pairs` into a `T`: a struct or a map by their names, a tuple by their order, and anything
 /// else from the only value.
-pub(crate) fn read<'de, T: Deserialize<'de>>(pairs: Vec<NamedValue<'de>>) -> Result<T, FieldMisfit> {
+pub(crate) fn read<'de, T: Deserialize<'de>>(pairs: Vec<NamedValue<'de>>) -> Result<T, FieldError> {
     T::deserialize(NamedFields(pairs))
 }
 
@@ -47,10 +47,10 @@ impl<'de> NamedFields<'de> {
         group(self.0).into_iter().map(|(name, values)| (name, NamedValues(values))).collect()
     }
 
-    fn only(mut self) -> Result<Text<'de>, FieldMisfit> {
+    fn only(mut self) -> Result<Text<'de>, FieldError> {
         match (self.0.pop(), self.0.is_empty()) {
             (Some((_, value)), true) => Ok(Text(value)),
-            _ => Err(FieldMisfit("there is more or less than one value".into())),
+            _ => Err(FieldError("there is more or less than one value".into())),
         }
     }
 }
@@ -74,14 +74,14 @@ fn group<N: Clone + Eq + Hash, V>(pairs: Vec<(N, V)>) -> Vec<(N, VecDeque<V>)> {
 
 macro_rules! of_the_only {
     ($($method:ident)*) => {
-        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldMisfit> {
+        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
             self.only()?.$method(visitor)
         })*
     };
 }
 
 impl<'de> Deserializer<'de> for NamedFields<'de> {
-    type Error = FieldMisfit;
+    type Error = FieldError;
 
     of_the_only! {
         deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_i128
@@ -90,11 +90,11 @@ impl<'de> Deserializer<'de> for NamedFields<'de> {
         deserialize_byte_buf deserialize_option deserialize_identifier
     }
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldMisfit> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         self.deserialize_map(visitor)
     }
 
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldMisfit> {
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         visitor.visit_map(MapDeserializer::new(self.grouped().into_iter()))
     }
 
@@ -103,17 +103,17 @@ impl<'de> Deserializer<'de> for NamedFields<'de> {
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, FieldMisfit> {
+    ) -> Result<V::Value, FieldError> {
         self.deserialize_map(visitor)
     }
 
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldMisfit> {
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         visitor.visit_seq(NamedValues(self.0.into_iter().map(|(_, value)| value).collect()))
     }
 
-    fn deserialize_tuple<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, FieldMisfit> {
+    fn deserialize_tuple<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, FieldError> {
         if len != self.0.len() {
-            return Err(FieldMisfit(format!("{} values where {len} are wanted", self.0.len())));
+            return Err(FieldError(format!("{} values where {len} are wanted", self.0.len())));
         }
         self.deserialize_seq(visitor)
     }
@@ -123,7 +123,7 @@ impl<'de> Deserializer<'de> for NamedFields<'de> {
         _: &'static str,
         len: usize,
         visitor: V,
-    ) -> Result<V::Value, FieldMisfit> {
+    ) -> Result<V::Value, FieldError> {
         self.deserialize_tuple(len, visitor)
     }
 
@@ -131,7 +131,7 @@ impl<'de> Deserializer<'de> for NamedFields<'de> {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, FieldMisfit> {
+    ) -> Result<V::Value, FieldError> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -140,11 +140,11 @@ impl<'de> Deserializer<'de> for NamedFields<'de> {
         name: &'static str,
         variants: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, FieldMisfit> {
+    ) -> Result<V::Value, FieldError> {
         self.only()?.deserialize_enum(name, variants, visitor)
     }
 
-    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldMisfit> {
+    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         visitor.visit_unit()
     }
 
@@ -152,11 +152,11 @@ impl<'de> Deserializer<'de> for NamedFields<'de> {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, FieldMisfit> {
+    ) -> Result<V::Value, FieldError> {
         visitor.visit_unit()
     }
 
-    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldMisfit> {
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         visitor.visit_unit()
     }
 }
@@ -165,15 +165,15 @@ impl<'de> Deserializer<'de> for NamedFields<'de> {
 struct NamedValues<'de>(VecDeque<Cow<'de, str>>);
 
 impl<'de> NamedValues<'de> {
-    fn only(mut self) -> Result<Text<'de>, FieldMisfit> {
+    fn only(mut self) -> Result<Text<'de>, FieldError> {
         match (self.0.pop_front(), self.0.is_empty()) {
             (Some(value), true) => Ok(Text(value)),
-            _ => Err(FieldMisfit("it has several values".into())),
+            _ => Err(FieldError("it has several values".into())),
         }
     }
 }
 
-impl<'de> IntoDeserializer<'de, FieldMisfit> for NamedValues<'de> {
+impl<'de> IntoDeserializer<'de, FieldError> for NamedValues<'de> {
     type Deserializer = NamedValues<'de>;
 
     fn into_deserializer(self) -> NamedValues<'de> {
@@ -182,12 +182,12 @@ impl<'de> IntoDeserializer<'de, FieldMisfit> for NamedValues<'de> {
 }
 
 impl<'de> SeqAccess<'de> for NamedValues<'de> {
-    type Error = FieldMisfit;
+    type Error = FieldError;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(
         &mut self,
         seed: T,
-    ) -> Result<Option<T::Value>, FieldMisfit> {
+    ) -> Result<Option<T::Value>, FieldError> {
         self.0.pop_front().map(|value| seed.deserialize(Text(value))).transpose()
     }
 
@@ -197,7 +197,7 @@ impl<'de> SeqAccess<'de> for NamedValues<'de> {
 }
 
 impl<'de> Deserializer<'de> for NamedValues<'de> {
-    type Error = FieldMisfit;
+    type Error = FieldError;
 
     of_the_only! {
         deserialize_any deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
@@ -206,15 +206,15 @@ impl<'de> Deserializer<'de> for NamedValues<'de> {
         deserialize_bytes deserialize_byte_buf deserialize_identifier
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldMisfit> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         visitor.visit_some(self)
     }
 
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldMisfit> {
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         visitor.visit_seq(self)
     }
 
-    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, FieldMisfit> {
+    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, FieldError> {
         visitor.visit_seq(self)
     }
 
@@ -223,7 +223,7 @@ impl<'de> Deserializer<'de> for NamedValues<'de> {
         _: &'static str,
         _: usize,
         visitor: V,
-    ) -> Result<V::Value, FieldMisfit> {
+    ) -> Result<V::Value, FieldError> {
         visitor.visit_seq(self)
     }
 
@@ -231,7 +231,7 @@ impl<'de> Deserializer<'de> for NamedValues<'de> {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, FieldMisfit> {
+    ) -> Result<V::Value, FieldError> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -240,11 +240,11 @@ impl<'de> Deserializer<'de> for NamedValues<'de> {
         name: &'static str,
         variants: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, FieldMisfit> {
+    ) -> Result<V::Value, FieldError> {
         self.only()?.deserialize_enum(name, variants, visitor)
     }
 
-    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldMisfit> {
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         visitor.visit_unit()
     }
 
@@ -256,17 +256,17 @@ struct Text<'de>(Cow<'de, str>);
 
 macro_rules! parsed {
     ($($method:ident $visit:ident $type:ty;)*) => {
-        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldMisfit> {
+        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
             match self.0.parse::<$type>() {
                 Ok(value) => visitor.$visit(value),
-                Err(_) => Err(FieldMisfit(format!("{:?} is no {}", self.0, stringify!($type)))),
+                Err(_) => Err(FieldError(format!("{:?} is no {}", self.0, stringify!($type)))),
             }
         })*
     };
 }
 
 impl<'de> Deserializer<'de> for Text<'de> {
-    type Error = FieldMisfit;
+    type Error = FieldError;
 
     parsed! {
         deserialize_bool visit_bool bool;
@@ -285,14 +285,14 @@ impl<'de> Deserializer<'de> for Text<'de> {
         deserialize_char visit_char char;
     }
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldMisfit> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         match self.0 {
             Cow::Borrowed(text) => visitor.visit_borrowed_str(text),
             Cow::Owned(text) => visitor.visit_string(text),
         }
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldMisfit> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         visitor.visit_some(self)
     }
 
@@ -300,7 +300,7 @@ impl<'de> Deserializer<'de> for Text<'de> {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, FieldMisfit> {
+    ) -> Result<V::Value, FieldError> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -309,7 +309,7 @@ impl<'de> Deserializer<'de> for Text<'de> {
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, FieldMisfit> {
+    ) -> Result<V::Value, FieldError> {
         visitor.visit_enum(self.0.into_deserializer())
     }
 
@@ -396,7 +396,7 @@ mod tests {
     fn a_tuple_is_read_by_order_and_a_scalar_from_the_only_value() {
         assert_eq!(read(pairs("a=1&b=x")), Ok((1u8, "x".to_string())));
         assert_eq!(read(pairs("a=-7")), Ok(-7i64));
-        assert_eq!(read::<(u8, u8)>(pairs("a=1")), Err(FieldMisfit("1 values where 2 are wanted".into())));
+        assert_eq!(read::<(u8, u8)>(pairs("a=1")), Err(FieldError("1 values where 2 are wanted".into())));
         assert!(read::<u8>(pairs("a=1&b=2")).is_err());
         assert!(read::<u8>(pairs("a=256")).is_err());
     }

@@ -7,7 +7,7 @@ use std::fmt;
 use percent_encoding::percent_decode_str;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 
-use crate::fields::{self, FieldMisfit};
+use crate::fields::{self, FieldError};
 
 /// The parameters of a path, in the order of its route.
 #[derive(Debug)]
@@ -19,16 +19,16 @@ impl<'p> Parameters<'p> {
     }
 
     /// Reads them into a `T`.
-    pub(crate) fn read<T: de::DeserializeOwned>(&self) -> Result<T, FieldMisfit> {
+    pub(crate) fn read<T: de::DeserializeOwned>(&self) -> Result<T, FieldError> {
         let decode = |(name, value): (&'p str, &'p str)| {
             if !value.contains('%') {
                 return Ok((Cow::Borrowed(name), Cow::Borrowed(value)));
             }
             let value = percent_decode_str(value).decode_utf8();
-            let value = value.map_err(|_| FieldMisfit(format!("{name:?} is not UTF-8")))?;
+            let value = value.map_err(|_| FieldError(format!("{name:?} is not UTF-8")))?;
             Ok((Cow::Borrowed(name), value))
         };
-        fields::read(self.0.iter().map(decode).collect::<Result<_, FieldMisfit>>()?)
+        fields::read(self.0.iter().map(decode).collect::<Result<_, FieldError>>()?)
     }
 }
 
@@ -36,8 +36,8 @@ impl<'p> Parameters<'p> {
 pub(crate) fn check<'de, T: Deserialize<'de>>(names: &[String]) -> Result<(), String> {
     match T::deserialize(Probe(names)) {
         // A type that reads nothing takes any parameters.
-        Ok(_) | Err(Verdict(None)) => Ok(()),
-        Err(Verdict(Some(misfit))) => Err(misfit),
+        Ok(_) | Err(ProbeError(None)) => Ok(()),
+        Err(ProbeError(Some(misfit))) => Err(misfit),
     }
 }
 
@@ -46,27 +46,27 @@ struct Probe<'n>(&'n [String]);
 
 /// What a type said: why it does not fit, or `None`.
 #[derive(Debug)]
-struct Verdict(Option<String>);
+struct ProbeError(Option<String>);
 
-impl fmt::Display for Verdict {
+impl fmt::Display for ProbeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0.as_deref().unwrap_or("it fits"))
     }
 }
 
-impl std::error::Error for Verdict {}
+impl std::error::Error for ProbeError {}
 
-impl de::Error for Verdict {
+impl de::Error for ProbeError {
     /// A type that fails for a reason of its own says nothing about names.
-    fn custom<T: fmt::Display>(_: T) -> Verdict {
-        Verdict(None)
+    fn custom<T: fmt::Display>(_: T) -> ProbeError {
+        ProbeError(None)
     }
 }
 
 impl Probe<'_> {
-    fn wants<T>(&self, count: usize) -> Result<T, Verdict> {
+    fn wants<T>(&self, count: usize) -> Result<T, ProbeError> {
         let (has, names) = (self.0.len(), self.0.join(", "));
-        Err(Verdict(
+        Err(ProbeError(
             (count != has).then(|| format!("{count} parameters are read, and the path has {has}: {names}")),
         ))
     }
@@ -74,7 +74,7 @@ impl Probe<'_> {
 
 macro_rules! one {
     ($($method:ident)*) => {
-        $(fn $method<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Verdict> {
+        $(fn $method<V: Visitor<'de>>(self, _: V) -> Result<V::Value, ProbeError> {
             self.wants(1)
         })*
     };
@@ -82,14 +82,14 @@ macro_rules! one {
 
 macro_rules! any {
     ($($method:ident)*) => {
-        $(fn $method<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Verdict> {
-            Err(Verdict(None))
+        $(fn $method<V: Visitor<'de>>(self, _: V) -> Result<V::Value, ProbeError> {
+            Err(ProbeError(None))
         })*
     };
 }
 
 impl<'de> Deserializer<'de> for Probe<'_> {
-    type Error = Verdict;
+    type Error = ProbeError;
 
     one! {
         deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_i128
@@ -105,12 +105,12 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         name: &'static str,
         known: &'static [&'static str],
         _: V,
-    ) -> Result<V::Value, Verdict> {
+    ) -> Result<V::Value, ProbeError> {
         let unknown = self.0.iter().find(|name| !known.contains(&name.as_str()));
-        Err(Verdict(unknown.map(|unknown| format!("{name} has no field {unknown:?}"))))
+        Err(ProbeError(unknown.map(|unknown| format!("{name} has no field {unknown:?}"))))
     }
 
-    fn deserialize_tuple<V: Visitor<'de>>(self, len: usize, _: V) -> Result<V::Value, Verdict> {
+    fn deserialize_tuple<V: Visitor<'de>>(self, len: usize, _: V) -> Result<V::Value, ProbeError> {
         self.wants(len)
     }
 
@@ -119,7 +119,7 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         _: &'static str,
         len: usize,
         _: V,
-    ) -> Result<V::Value, Verdict> {
+    ) -> Result<V::Value, ProbeError> {
         self.wants(len)
     }
 
@@ -127,12 +127,12 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Verdict> {
+    ) -> Result<V::Value, ProbeError> {
         visitor.visit_newtype_struct(self)
     }
 
-    fn deserialize_unit_struct<V: Visitor<'de>>(self, _: &'static str, _: V) -> Result<V::Value, Verdict> {
-        Err(Verdict(None))
+    fn deserialize_unit_struct<V: Visitor<'de>>(self, _: &'static str, _: V) -> Result<V::Value, ProbeError> {
+        Err(ProbeError(None))
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -140,7 +140,7 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         _: &'static str,
         _: &'static [&'static str],
         _: V,
-    ) -> Result<V::Value, Verdict> {
+    ) -> Result<V::Value, ProbeError> {
         self.wants(1)
     }
 }

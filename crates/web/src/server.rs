@@ -9,7 +9,7 @@ use std::sync::PoisonError;
 use std::thread;
 use std::time::Duration;
 
-use selvedge_core::round_robin_with;
+use selvedge_core::round_robin_over;
 use selvedge_handler::Handler;
 use selvedge_http::{Config, Site, Stop};
 use selvedge_io::EventLoop;
@@ -50,7 +50,7 @@ const DRAIN: Duration = Duration::from_secs(10);
 /// let (address, stop) = (server.address(), Stop::new());
 /// let told = stop.clone();
 /// let running = std::thread::spawn(move || {
-///     server.run_until(&told, || Router::new().get("/", async || "woven"))
+///     server.run_unless_stopped(&told, || Router::new().get("/", async || "woven"))
 /// });
 /// let answer = selvedge::run_local(async move {
 ///     let client = selvedge::client::Client::new();
@@ -128,12 +128,12 @@ impl Server {
         thread::scope(|scope| {
             let (told, end) = (stop.clone(), over.clone());
             let hearing = scope.spawn(move || -> io::Result<()> {
-                let heard = round_robin_with(&mut EventLoop::new()?, hear(signals, told.clone(), end));
+                let heard = round_robin_over(&mut EventLoop::new()?, hear(signals, told.clone(), end));
                 // Without ears the server could not be ended.
                 told.request();
                 heard.map_err(io::Error::other)
             });
-            let served = self.run_until(&stop, make);
+            let served = self.run_unless_stopped(&stop, make);
             over.request();
             let heard = hearing.join().unwrap_or_else(|_| Err(io::Error::other("signals: a panic")));
             served.and(heard)
@@ -147,7 +147,7 @@ impl Server {
     ///
     /// # Panics
     /// As for [`run`](Self::run).
-    pub fn run_until<H: Handler>(self, stop: &Stop, make: impl Fn() -> H + Sync) -> io::Result<()> {
+    pub fn run_unless_stopped<H: Handler>(self, stop: &Stop, make: impl Fn() -> H + Sync) -> io::Result<()> {
         let Server { first, workers, config, drain } = self;
         let address = first.local_addr();
         let more = (1..workers.get()).map(|_| ListenOptions::new().reuse_port(true).bind(address));

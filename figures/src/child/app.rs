@@ -5,22 +5,21 @@
 //! `GET /json` is an object, `POST /sum` the sum of a list of numbers, and `GET /users/{id}` a line
 //! with a part of the path.
 
-use std::convert::Infallible;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::rc::Rc;
-
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
-use selvedge_core::round_robin_with;
+use selvedge_core::round_robin_over;
 use selvedge_http::{Config, Site, Stop};
 use selvedge_io::EventLoop;
 use selvedge_io::net::TcpListener;
 use selvedge_web::{Json, Path, Response as WebResponse, Router, WebSocketUpgrade};
 use serde_json::{Value, json};
+use std::convert::Infallible;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::rc::Rc;
 
 /// Runs the program `name` with its numbers. `false` if it is no program about the web application.
 ///
@@ -81,7 +80,7 @@ fn ours(port: u64) {
         let listener = TcpListener::bind(address(port)).expect("the port is free");
         Rc::clone(&site).serve_tcp(listener, &Stop::new()).await
     };
-    round_robin_with(&mut events, serving).expect("it runs").expect("it serves");
+    round_robin_over(&mut events, serving).expect("it runs").expect("it serves");
 }
 
 /// A FastCGI application with one answer, for the figure about programs.
@@ -96,7 +95,7 @@ fn fastcgi(port: u64, bytes: u64) {
         };
         selvedge_gateway::serve_fastcgi(listener, handler).await
     };
-    round_robin_with(&mut events, serving).expect("it runs").expect("it serves");
+    round_robin_over(&mut events, serving).expect("it runs").expect("it serves");
 }
 
 type Reply = Response<Full<Bytes>>;

@@ -1,15 +1,9 @@
 //! The server of the figure about designs of a log: two workers that answer every request with one
 //! page, and log by one of the designs. `child.rs` calls [`serve`].
 
-use std::cell::RefCell;
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
-use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
-
-use selvedge_core::{detach_local, round_robin_with};
+use super::log_designs::{LogDesign, WorkerLines, open};
+use crate::web::SMALL;
+use selvedge_core::{detach_local, round_robin_over};
 use selvedge_http::date::{self, Clock};
 use selvedge_http::log::Line;
 use selvedge_http::status::Status;
@@ -20,9 +14,13 @@ use selvedge_io::signal::{Signal, signals};
 use selvedge_io::time::{sleep, timeout};
 use selvedge_sched::per_core;
 use selvedge_web::Request;
-
-use super::log_designs::{LogDesign, WorkerLines, open};
-use crate::web::SMALL;
+use std::cell::RefCell;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 /// The workers, one on each CPU.
 const WORKERS: usize = 2;
@@ -65,7 +63,7 @@ pub(super) fn serve(design: &str, port: &str, path: &str) -> Result<(), String> 
             heard.next().await.expect("a signal");
             asked.request();
         };
-        round_robin_with(&mut events, ask).expect("it runs");
+        round_robin_over(&mut events, ask).expect("it runs");
     });
     let ended = per_core(
         WORKERS,

@@ -6,13 +6,12 @@
 //! `abstractions.rs`, `cores.rs`, `pipes.rs` and `timers.rs` are generic over `Runtime`. A function
 //! of the trait must do the same work under both.
 
+use selvedge_core::{NoEvents, fork, round_robin_over};
+use selvedge_io::EventLoop;
+use selvedge_sched::work_stealing;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-
-use selvedge_core::{NoEvents, fork, round_robin_with};
-use selvedge_io::EventLoop;
-use selvedge_sched::work_stealing;
 use tokio::runtime::Builder;
 
 /// The things outside that the threads of a program wait for.
@@ -80,8 +79,8 @@ where
 /// Runs `main` on this OS thread.
 fn single<F: Future + 'static>(waits: Waits, main: F) -> F::Output {
     let ended = match waits {
-        Waits::Nothing => round_robin_with(&mut NoEvents::new(), main),
-        Waits::World => round_robin_with(&mut EventLoop::new().expect("there are descriptors left"), main),
+        Waits::Nothing => round_robin_over(&mut NoEvents::new(), main),
+        Waits::World => round_robin_over(&mut EventLoop::new().expect("there are descriptors left"), main),
     };
     ended.expect("no deadlock")
 }

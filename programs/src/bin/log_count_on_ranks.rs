@@ -59,7 +59,7 @@ impl LogStages {
     fn errors_of(
         &self,
         chunks: impl Iterator<Item = String> + Clone + Send + 'static,
-    ) -> flow::BoxedInflow<u16> {
+    ) -> flow::BoxedFlowSource<u16> {
         let log = flow::made(from_chunks(chunks));
         (log >> on_rank(&self.pool, 1, self.statuses) >> on_rank(&self.pool, 2, self.errors)).boxed()
     }

@@ -20,7 +20,7 @@ fn main() -> ExitCode {
             for line in ["a warp", "is no weft", "but a selvedge is both"] {
                 lines_in.put(line.to_string()).await?;
             }
-            Ok::<(), selvedge::sync::Closed<String>>(())
+            Ok::<(), selvedge::sync::ClosedError<String>>(())
         });
         let split = spawn(async move {
             while let Some(line) = lines.take().await {
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
                     words_in.put(word.to_string()).await?;
                 }
             }
-            Ok::<(), selvedge::sync::Closed<String>>(())
+            Ok::<(), selvedge::sync::ClosedError<String>>(())
         });
         let filter = spawn(async move {
             let mut number = 0;
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
                 }
                 number += 1;
             }
-            Ok::<(), selvedge::sync::Closed<String>>(())
+            Ok::<(), selvedge::sync::ClosedError<String>>(())
         });
 
         let mut found = Vec::new();

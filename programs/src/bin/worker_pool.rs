@@ -19,7 +19,7 @@ fn main() -> ExitCode {
                 while let Some(number) = jobs.take().await {
                     finished.put(number * number).await?;
                 }
-                Ok::<(), selvedge::sync::Closed<u64>>(())
+                Ok::<(), selvedge::sync::ClosedError<u64>>(())
             }));
         }
         drop((jobs, finished)); // the workers have theirs
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
             for number in 0..100u64 {
                 to_do.put(number).await?;
             }
-            Ok::<(), selvedge::sync::Closed<u64>>(())
+            Ok::<(), selvedge::sync::ClosedError<u64>>(())
         }));
         let (mut count, mut sum) = (0, 0);
         while let Some(square) = results.take().await {

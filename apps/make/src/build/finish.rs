@@ -229,7 +229,7 @@ impl Runner {
                     send(running.id(), passed_on(signal));
                 }
             }
-            let ended = running.end(self.stop()).await;
+            let ended = running.end(self.wait_for_stop()).await;
             self.running.borrow_mut().remove(&edge);
             match ended? {
                 End::Of(status, output) => break (status, output),

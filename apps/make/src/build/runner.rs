@@ -30,7 +30,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use selvedge_core::{Local, detach_local, round_robin_with};
+use selvedge_core::{Local, detach_local, round_robin_over};
 use selvedge_io::EventLoop;
 use selvedge_io::process::Launcher;
 use selvedge_io::signal::{Signal, signals};
@@ -121,7 +121,7 @@ pub fn build(
     }
     let mut events = EventLoop::new()?;
     let (options, project) = (options.clone(), project.clone());
-    let ended = round_robin_with(&mut events, async move {
+    let ended = round_robin_over(&mut events, async move {
         let jobs = Jobs::new(&project.borrow().graph, &options)?;
         let variables = options.variables();
         let runner = Rc::new(Runner {
@@ -286,7 +286,7 @@ impl Runner {
     }
 
     /// Waits until a signal stops the build.
-    pub(super) async fn stop(&self) {
+    pub(super) async fn wait_for_stop(&self) {
         self.stopped_by_signal.take().await;
         // It stays full for the other commands. No other thread runs in between.
         let _ = self.stopped_by_signal.try_put(());
@@ -304,7 +304,7 @@ impl Runner {
     }
 
     async fn make(self: &Rc<Runner>, edge: EdgeId) -> Result<Ended, MakeError> {
-        if self.inputs(edge).await == Ended::NotMade || self.stopped() {
+        if self.wait_for_inputs(edge).await == Ended::NotMade || self.stopped() {
             return Ok(Ended::NotMade);
         }
         let (must_run, phony) = {
@@ -330,7 +330,7 @@ impl Runner {
     }
 
     /// Waits for the edges before this one.
-    async fn inputs(&self, edge: EdgeId) -> Ended {
+    async fn wait_for_inputs(&self, edge: EdgeId) -> Ended {
         let mut known = 0;
         loop {
             let cells: Vec<_> = {

@@ -1,4 +1,4 @@
-//! [`SortedSupply`]: the stage `sort` of a pipeline, as a source of the stages behind it.
+//! [`SortedSource`]: the stage `sort` of a pipeline, as a source of the stages behind it.
 //!
 //! `Stream::grown` in `stream.rs` makes one. It sorts in memory what fits there. When the items
 //! need more, it writes them as a sorted run, and at the end it merges the runs. The pool sorts,
@@ -9,7 +9,7 @@ use super::{Gathered, Sorted};
 use crate::language::tree::{Order, Stage};
 use crate::source::{failed, on_pool};
 use crate::stage::stream_name;
-use selvedge_flow::{BoxedSupply, Supply};
+use selvedge_flow::{BoxedSource, Source};
 use selvedge_pipeline::{Chunk, StageError, Store};
 use std::fmt;
 use std::ops::ControlFlow;
@@ -31,8 +31,8 @@ fn half_of_memory() -> usize {
 }
 
 /// The supply of a `sort`.
-pub struct SortedSupply<A: Sorted + ?Sized> {
-    source: BoxedSupply<A>,
+pub struct SortedSource<A: Sorted + ?Sized> {
+    source: BoxedSource<A>,
     order: Order,
     /// The name of a failure of the temporary files.
     name: String,
@@ -53,19 +53,19 @@ enum Sorting<A: Sorted + ?Sized> {
     Lost,
 }
 
-impl<A: Sorted + ?Sized> fmt::Debug for SortedSupply<A> {
+impl<A: Sorted + ?Sized> fmt::Debug for SortedSource<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SortedSupply")
+        f.debug_struct("SortedSource")
             .field("order", &self.order)
             .field("most", &self.most)
             .finish_non_exhaustive()
     }
 }
 
-impl<A: Sorted + ?Sized> SortedSupply<A> {
+impl<A: Sorted + ?Sized> SortedSource<A> {
     /// The items of `source` in the order of the stage `stage`.
-    pub fn new(stage: &Stage, order: Order, source: BoxedSupply<A>) -> SortedSupply<A> {
-        SortedSupply {
+    pub fn new(stage: &Stage, order: Order, source: BoxedSource<A>) -> SortedSource<A> {
+        SortedSource {
             source,
             order,
             name: stream_name(stage, "temporary file"),
@@ -111,7 +111,7 @@ impl<A: Sorted + ?Sized> SortedSupply<A> {
     }
 }
 
-impl<A: Sorted + ?Sized> SortedSupply<A> {
+impl<A: Sorted + ?Sized> SortedSource<A> {
     /// The next item, as it lies in memory.
     fn lend_large(&mut self) -> Option<A::Chunk<'_>> {
         let Sorting::InMemory(items, from) = &mut self.sorting else { return None };
@@ -120,7 +120,7 @@ impl<A: Sorted + ?Sized> SortedSupply<A> {
     }
 }
 
-impl<A: Sorted + ?Sized> Supply<A> for SortedSupply<A> {
+impl<A: Sorted + ?Sized> Source<A> for SortedSource<A> {
     async fn next(&mut self) -> Result<Option<A::Chunk<'_>>, StageError> {
         if let Sorting::Gathers = self.sorting {
             self.sorting = self.gather().await?;

@@ -1,7 +1,7 @@
 //! `sort` in a branch: keeps all items, and yields them in order at the end of the branch.
 //!
 //! `sorted` in `stage.rs` calls [`sort`]. A `sort` that stands in a pipeline itself is
-//! [`SortedSupply`](crate::sort::SortedSupply), because it may need temporary files, and stages
+//! [`SortedSource`](crate::sort::SortedSource), because it may need temporary files, and stages
 //! never wait.
 
 use crate::language::tree::Order;

@@ -6,7 +6,7 @@
 //! the thread may have moved to another OS thread, and other threads of ours run on this one.
 
 use pin_project_lite::pin_project;
-use selvedge_core::PerProcess;
+use selvedge_core::internal::PerProcess;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;

@@ -1,7 +1,7 @@
 //! What the tests of this crate share.
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use selvedge_core::{round_robin_with, spawn_local};
+use selvedge_core::{round_robin_over, spawn_local};
 use selvedge_io::EventLoop;
 use selvedge_io::net::{TcpListener, TcpStream};
 use std::future::Future;
@@ -16,7 +16,7 @@ pub(crate) const fn ms(n: u64) -> Duration {
 /// minute.
 pub(crate) fn run<F: Future + 'static>(main: F) -> F::Output {
     let main = async { selvedge_io::time::timeout(ms(60_000), main).await.expect("the test hangs") };
-    round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap()
+    round_robin_over(&mut EventLoop::new().unwrap(), main).unwrap()
 }
 
 /// Runs `main` on tokio, with two workers.

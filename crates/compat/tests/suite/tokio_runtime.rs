@@ -5,7 +5,7 @@ use crate::common::{ms, run};
 use selvedge_compat::tokio::{within, within_runtime};
 use selvedge_core::{JoinError, spawn, spawn_local, yield_now};
 use selvedge_io::EventLoop;
-use selvedge_sched::{block_on, per_core, priority, round_robin, round_robin_with, work_stealing};
+use selvedge_sched::{block_on, per_core, priority, round_robin, round_robin_over, work_stealing};
 use std::future::{Future, pending};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -90,7 +90,7 @@ async fn program() {
 #[test]
 fn under_round_robin() {
     round_robin(program()).unwrap();
-    round_robin_with(&mut EventLoop::new().unwrap(), program()).unwrap();
+    round_robin_over(&mut EventLoop::new().unwrap(), program()).unwrap();
 }
 
 #[test]

@@ -7,14 +7,14 @@ use axum::routing::{get, post};
 use hyper::server::conn::http1;
 use selvedge_compat::Compat;
 use selvedge_compat::tower::{FromTower, ToTower};
-use selvedge_core::{round_robin_with, spawn_local};
+use selvedge_core::{round_robin_over, spawn_local};
 use selvedge_handler::{Body, BodyError, Handler, Request, Response};
 use selvedge_http::{Config, Site};
 use selvedge_io::EventLoop;
 use selvedge_io::net::UnixStream;
 
 fn run<T: 'static>(main: impl Future<Output = T> + 'static) -> T {
-    round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap()
+    round_robin_over(&mut EventLoop::new().unwrap(), main).unwrap()
 }
 
 /// All that comes back for `request`, behind its first line.

@@ -1,7 +1,7 @@
 //! Transactions of tokio's tasks, which wait for one another, for threads of ours, and for OS
 //! threads.
 
-use selvedge_sched::round_robin_with;
+use selvedge_sched::round_robin_over;
 use selvedge_stm::{TMVar, TQueue, TWord, atomically, atomically_blocking, wait_for};
 use std::thread;
 use tokio::runtime::{Builder, Runtime};
@@ -80,7 +80,7 @@ fn tasks_threads_and_os_threads_take_turns() {
         let turn = TWord::new(0_u32);
         let (of_thread, of_os) = (turn.clone(), turn.clone());
         let ours = thread::spawn(move || {
-            round_robin_with(&mut selvedge_io::EventLoop::new().unwrap(), async move {
+            round_robin_over(&mut selvedge_io::EventLoop::new().unwrap(), async move {
                 for n in 0..ROUNDS {
                     atomically(|tx| {
                         tx.check(of_thread.read(tx)? == 3 * n + 1)?;

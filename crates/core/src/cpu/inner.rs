@@ -10,8 +10,7 @@
 use super::slot::Slot;
 use super::step::{CpuMemory, OBSERVED, Step};
 use crate::alarm::{Alarm, CancelCount};
-use crate::arena::{self, ArenaFull, Base, Key, Slab};
-use crate::birth::{Adopt, Door};
+use crate::arena::{self, ArenaFullError, Base, Key, Slab};
 use crate::call::Call;
 use crate::directory::Entry;
 use crate::group::Members;
@@ -19,6 +18,7 @@ use crate::header::MOBILE;
 use crate::nbio::Nbio;
 use crate::observer::Observer;
 use crate::outlet::Inlet;
+use crate::remote_spawn::{Adopt, Door};
 use crate::run_queue::RunQueue;
 use crate::thread::{SendThread, Thread};
 use crate::thread_info::{Seen, ThreadId};
@@ -200,7 +200,7 @@ impl CpuInner {
     }
 
     #[inline(always)]
-    pub(crate) fn alloc(&self, granules: usize) -> Result<Key, ArenaFull> {
+    pub(crate) fn alloc(&self, granules: usize) -> Result<Key, ArenaFullError> {
         // SAFETY: the slab is touched on this OS thread alone, and `alloc` runs no foreign code.
         unsafe { (*self.slab.get()).alloc_by(self.base, granules) }
     }

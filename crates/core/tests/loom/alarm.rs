@@ -2,7 +2,8 @@
 //! the later users of the flag.
 
 use loom::thread;
-use selvedge_core::{Alarm, CancelCount, SleepHandle, Time};
+use selvedge_core::internal::SleepHandle;
+use selvedge_core::{Alarm, CancelCount, Time};
 
 fn counter() -> &'static CancelCount {
     Box::leak(Box::default())

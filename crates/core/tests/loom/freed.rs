@@ -5,7 +5,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::AtomicU32;
 use loom::thread;
-use selvedge_core::FreedList;
+use selvedge_core::internal::FreedList;
 use std::num::NonZeroU32;
 
 const BLOCKS: usize = 4;

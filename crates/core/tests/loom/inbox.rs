@@ -5,7 +5,7 @@ use loom::sync::{Arc, Notify};
 use loom::thread;
 
 /// The owner declares no quiet.
-type Inbox = selvedge_core::Inbox<()>;
+type Inbox = selvedge_core::internal::Inbox<()>;
 
 /// The owner's loop: it takes mail, and sleeps when there is none, until it has `wanted` keys.
 fn receive(inbox: &Inbox, parked: &Notify, wanted: usize) -> Vec<u32> {

@@ -4,7 +4,7 @@
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
-use selvedge_core::{JoinState, Joiner};
+use selvedge_core::internal::{JoinState, Joiner};
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
 static COUNTING: RawWakerVTable = RawWakerVTable::new(

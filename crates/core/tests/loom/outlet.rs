@@ -1,7 +1,8 @@
 //! All interleavings of a step that puts threads into an outlet, and a guest that takes them.
 
 use loom::thread;
-use selvedge_core::{Inlet, Outlet, Ticket, outlet};
+use selvedge_core::Outlet;
+use selvedge_core::internal::{Inlet, Ticket, outlet};
 use std::cell::Cell;
 use std::num::NonZeroU32;
 

@@ -5,7 +5,7 @@ use loom::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use loom::sync::{Arc, Notify};
 use loom::thread::{self, JoinHandle};
 
-type Parker = selvedge_core::Parker<()>;
+type Parker = selvedge_core::internal::Parker<()>;
 
 const CALLED: u8 = Parker::CALLED;
 const MAIL: u8 = 4;

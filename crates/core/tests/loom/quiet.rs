@@ -4,7 +4,7 @@
 use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use loom::sync::{Arc, Notify};
 use loom::thread;
-use selvedge_core::{Inbox, Ledger};
+use selvedge_core::internal::{Inbox, Ledger};
 
 /// The process: its ledger, and the kernel's count of its OS threads.
 struct Process {

@@ -4,7 +4,7 @@
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread::{self, JoinHandle};
-use selvedge_core::ReplyCell;
+use selvedge_core::internal::ReplyCell;
 use std::task::{Poll, RawWaker, RawWakerVTable, Waker};
 
 static COUNTING: RawWakerVTable = RawWakerVTable::new(

@@ -4,7 +4,7 @@
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use loom::thread;
-use selvedge_core::{Woken, Word, park_state, take_notification, wake_state};
+use selvedge_core::internal::{Woken, Word, park_state, take_notification, wake_state};
 
 struct Head(AtomicU32);
 

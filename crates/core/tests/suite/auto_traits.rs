@@ -72,7 +72,7 @@ fn what_is_only_data_may_go_anywhere() {
     assert_eq!(has!(Panic), BOTH);
     assert_eq!(has!(JoinError), BOTH);
     assert_eq!(has!(RunError), BOTH);
-    assert_eq!(has!(ArenaFull), BOTH);
+    assert_eq!(has!(ArenaFullError), BOTH);
     assert_eq!(has!(Time), BOTH);
 }
 

@@ -1,9 +1,8 @@
 //! What must not be mixed up when a stack is left in the middle of something and another one is
 //! entered.
 
-use selvedge_core::{
-    Cpu, JoinError, Local, Trace, WaitQueue, around, exchange_around, in_thread, round_robin, spawn_local,
-};
+use selvedge_core::internal::{exchange_task_context, task_context};
+use selvedge_core::{Cpu, JoinError, Local, Trace, WaitQueue, in_thread, round_robin, spawn_local};
 use selvedge_direct::*;
 use std::cell::{Cell, RefCell};
 use std::future::{Future, pending, poll_fn};
@@ -100,16 +99,16 @@ fn a_stack_that_is_left_while_a_word_is_exchanged_keeps_others_out() {
 
 /// The number that a poll stands in.
 fn number() -> Option<u32> {
-    around()?.downcast().ok().map(|number| *number)
+    task_context()?.downcast().ok().map(|number| *number)
 }
 
 /// Polls `future` where it stands in `number`.
 async fn within(number: u32, future: impl Future<Output = ()>) {
     let mut future = Box::pin(future);
     poll_fn(|cx| {
-        let outer = exchange_around(Some(Arc::new(number)));
+        let outer = exchange_task_context(Some(Arc::new(number)));
         let polled = future.as_mut().poll(cx);
-        exchange_around(outer);
+        exchange_task_context(outer);
         polled
     })
     .await;

@@ -3,7 +3,7 @@
 
 use selvedge_core::{round_robin, yield_now};
 use selvedge_distributed::{DistributedError, RankStages, RemoteStage, StagePool, on_rank};
-use selvedge_flow::{Inflow, Supply, made};
+use selvedge_flow::{FlowSource, Source, made};
 use selvedge_mpi::{Communicator, Ranks};
 use selvedge_pipeline::{
     StageError, Transduce, Transducer, collect, fold, from_chunks, from_iter, group_by, head, lift121, line,
@@ -133,7 +133,7 @@ struct Counts {
     item: [u64; 1],
 }
 
-impl Supply<u64> for Counts {
+impl Source<u64> for Counts {
     async fn next(&mut self) -> Result<Option<&[u64]>, StageError> {
         self.item[0] = self.given.fetch_add(1, Ordering::Relaxed);
         Ok(Some(&self.item))
@@ -153,7 +153,7 @@ fn counts() -> (Counts, Arc<AtomicU64>, Arc<AtomicBool>) {
 fn a_consumer_that_is_finished_stops_the_source() {
     let (items, given, is_closed) = on_rank_0(|Stages { squares, three, pool, .. }| async move {
         let (supply, given, closed) = counts();
-        let numbers = Inflow::new(supply) >> on_rank(&pool, 1, squares) >> on_rank(&pool, 2, three);
+        let numbers = FlowSource::new(supply) >> on_rank(&pool, 1, squares) >> on_rank(&pool, 2, three);
         let items = (numbers >> take(2) >> collect()).run().await.unwrap();
         (items, given.load(Ordering::Relaxed), closed.load(Ordering::Relaxed))
     });
@@ -165,7 +165,7 @@ fn a_consumer_that_is_finished_stops_the_source() {
 fn a_slow_consumer_holds_up_the_source() {
     let given = on_rank_0(|Stages { squares, pool, .. }| async move {
         let (supply, given, _) = counts();
-        let mut reading = (Inflow::new(supply) >> on_rank(&pool, 1, squares)).pull();
+        let mut reading = (FlowSource::new(supply) >> on_rank(&pool, 1, squares)).pull();
         let first = reading.read(head()).await.unwrap();
         assert_eq!(first, Some(0));
         for _ in 0..10_000 {
@@ -183,7 +183,7 @@ fn a_slow_consumer_holds_up_the_source() {
 fn a_pipeline_that_is_dropped_closes_its_stream() {
     let (given, is_closed) = on_rank_0(|Stages { squares, pool, .. }| async move {
         let (supply, given, closed) = counts();
-        let mut reading = (Inflow::new(supply) >> on_rank(&pool, 1, squares)).pull();
+        let mut reading = (FlowSource::new(supply) >> on_rank(&pool, 1, squares)).pull();
         reading.read(head()).await.unwrap();
         drop(reading);
         while !closed.load(Ordering::Relaxed) {

@@ -1,8 +1,8 @@
 //! Sources and targets: what comes through, what fails where, and what is closed when.
 
 use proptest::prelude::{ProptestConfig, Strategy, prop, prop_assert_eq, proptest};
-use selvedge_core::{round_robin_with, spawn_local};
-use selvedge_flow::{self as flow, Accept, Inflow, Outflow, Supply};
+use selvedge_core::{round_robin_over, spawn_local};
+use selvedge_flow::{self as flow, FlowSource, FlowTarget, Source, Target};
 use selvedge_io::net::UnixStream;
 use selvedge_io::process::Command;
 use selvedge_io::{EventLoop, pipe, time};
@@ -21,7 +21,7 @@ fn place(name: &str) -> PathBuf {
 }
 
 fn run<F: Future + 'static>(main: F) -> F::Output {
-    round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap()
+    round_robin_over(&mut EventLoop::new().unwrap(), main).unwrap()
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn a_process_that_fails_is_told_and_one_that_is_not_wanted_is_killed() {
 /// A source of no bytes that tells when it is closed.
 struct Closes(Arc<AtomicU32>);
 
-impl flow::Supply<u8> for Closes {
+impl flow::Source<u8> for Closes {
     async fn next(&mut self) -> Result<Option<&[u8]>, StageError> {
         Ok(None)
     }
@@ -164,7 +164,7 @@ impl flow::Supply<u8> for Closes {
 #[test]
 fn a_program_that_does_not_start_closes_what_is_upstream() {
     let closed = Arc::new(AtomicU32::new(0));
-    let upstream = flow::Inflow::new(Closes(closed.clone()));
+    let upstream = flow::FlowSource::new(Closes(closed.clone()));
     let failed = run(async {
         let nowhere = flow::through(Command::new("no-such-program"));
         (upstream >> nowhere >> count()).run().await.unwrap_err()
@@ -176,7 +176,7 @@ fn a_program_that_does_not_start_closes_what_is_upstream() {
 /// A source that is idle for ever, and tells when it is closed.
 struct Idle(Closes);
 
-impl flow::Supply<u8> for Idle {
+impl flow::Source<u8> for Idle {
     async fn next(&mut self) -> Result<Option<&[u8]>, StageError> {
         std::future::pending().await
     }
@@ -197,15 +197,15 @@ fn a_supply_whose_next_was_dropped_at_the_end_of_a_process_is_closed() {
         sh
     };
     run(async move {
-        let upstream = flow::Inflow::new(Idle(closes));
-        let through = (upstream >> flow::through(silent())).boxed().into_supply();
-        for mut supply in [flow::command(silent()).boxed().into_supply(), through] {
-            let process = String::from_utf8(supply.next().await.unwrap().unwrap().to_vec()).unwrap();
+        let upstream = flow::FlowSource::new(Idle(closes));
+        let through = (upstream >> flow::through(silent())).boxed().into_inner();
+        for mut source in [flow::command(silent()).boxed().into_inner(), through] {
+            let process = String::from_utf8(source.next().await.unwrap().unwrap().to_vec()).unwrap();
             let process = PathBuf::from(format!("/proc/{}", process.trim()));
             assert!(process.exists());
-            let waits = time::timeout(Duration::from_millis(50), async { supply.next().await.map(|_| ()) });
+            let waits = time::timeout(Duration::from_millis(50), async { source.next().await.map(|_| ()) });
             assert!(waits.await.is_err(), "`next` waits for the end of the program");
-            supply.close().await;
+            source.close().await;
             assert!(!process.exists(), "the program is waited for");
         }
     });
@@ -280,14 +280,14 @@ fn a_failure_comes_out_of_a_stream_and_of_a_reader() {
     });
 }
 
-/// A supply of numbered bytes, and whether it says that the next ones are likely to be there.
+/// A source of numbered bytes, and whether it says that the next ones are likely to be there.
 struct Bytes {
     next: u8,
     prompt: bool,
     block: [u8; 1],
 }
 
-impl Supply<u8> for Bytes {
+impl Source<u8> for Bytes {
     async fn next(&mut self) -> Result<Option<&[u8]>, StageError> {
         if self.next == 9 {
             return Err(StageError::new("bytes", StreamPlace::default(), "no more"));
@@ -305,7 +305,7 @@ impl Supply<u8> for Bytes {
 /// A target that keeps what each call brought, and wants three bytes at once.
 struct Calls(Arc<Mutex<Vec<Vec<u8>>>>);
 
-impl Accept<u8> for Calls {
+impl Target<u8> for Calls {
     const GATHERS: usize = 3;
 
     async fn put(&mut self, items: &mut Vec<u8>) -> Result<Flow, StageError> {
@@ -318,9 +318,9 @@ impl Accept<u8> for Calls {
 fn small_outputs_are_gathered_while_the_source_is_prompt() {
     let calls_of = |prompt| {
         let calls = Arc::new(Mutex::new(Vec::new()));
-        let source = Inflow::new(Bytes { next: 0, prompt, block: [0] }).boxed();
+        let source = FlowSource::new(Bytes { next: 0, prompt, block: [0] }).boxed();
         let odd = filter(|byte: &u8| byte % 2 == 1);
-        let failed = run((source >> odd >> Outflow::new(Calls(calls.clone()))).run());
+        let failed = run((source >> odd >> FlowTarget::new(Calls(calls.clone()))).run());
         assert_eq!(failed.unwrap_err().stage(), "bytes");
         let calls = calls.lock().unwrap();
         calls.clone()

@@ -2,8 +2,8 @@
 //! fails, panics or is cancelled, the source is closed before the pipeline gives its result, and
 //! each part is dropped once.
 
-use selvedge_core::{round_robin_with, spawn_local, yield_now};
-use selvedge_flow::{Accept, Inflow, Outflow, Supply, ahead, through};
+use selvedge_core::{round_robin_over, spawn_local, yield_now};
+use selvedge_flow::{FlowSource, FlowTarget, Source, Target, ahead, through};
 use selvedge_io::EventLoop;
 use selvedge_io::process::Command;
 use selvedge_pipeline::*;
@@ -29,7 +29,7 @@ enum FaultAt {
     Source(u64),
     /// The stages before the thread, after it, and after the process.
     Stage(usize, u64),
-    Target(u64),
+    FaultyTarget(u64),
     Finish,
     Nowhere,
 }
@@ -73,7 +73,7 @@ struct Faulty {
     _dropped: Says,
 }
 
-impl Supply<u8> for Faulty {
+impl Source<u8> for Faulty {
     async fn next(&mut self) -> Result<Option<&[u8]>, StageError> {
         if self.at == FaultAt::Source(self.come) {
             return Err(fault(self.fault).await);
@@ -90,7 +90,7 @@ impl Supply<u8> for Faulty {
     }
 }
 
-struct Target {
+struct FaultyTarget {
     at: FaultAt,
     fault: Fault,
     come: u64,
@@ -98,10 +98,10 @@ struct Target {
     _dropped: Says,
 }
 
-impl Accept<u8> for Target {
+impl Target<u8> for FaultyTarget {
     async fn put(&mut self, items: &mut Vec<u8>) -> Result<Flow, StageError> {
         for _ in items.drain(..) {
-            if self.at == FaultAt::Target(self.come) {
+            if self.at == FaultAt::FaultyTarget(self.come) {
                 return Err(fault(self.fault).await);
             }
             self.come += 1;
@@ -152,14 +152,14 @@ fn run(at: FaultAt, how: Fault) -> (Option<Result<(), String>>, Vec<String>, Vec
                 _dropped: says("source dropped"),
             };
             let target =
-                Target { at, fault: how, come: 0, log: log.clone(), _dropped: says("target dropped") };
-            let pipeline = Inflow::new(source)
+                FaultyTarget { at, fault: how, come: 0, log: log.clone(), _dropped: says("target dropped") };
+            let pipeline = FlowSource::new(source)
                 >> stage(0, at, how, says("stage 0 dropped"))
                 >> ahead(1)
                 >> stage(1, at, how, says("stage 1 dropped"))
                 >> through(Command::new("cat"))
                 >> stage(2, at, how, says("stage 2 dropped"))
-                >> Outflow::new(target);
+                >> FlowTarget::new(target);
             let running = spawn_local(async move {
                 let over = pipeline.run().await.map_err(|failure| failure.to_string());
                 (over, log.all())
@@ -178,7 +178,7 @@ fn run(at: FaultAt, how: Fault) -> (Option<Result<(), String>>, Vec<String>, Vec
                 Err(selvedge_core::JoinError::Cancelled) => None,
             }
         };
-        round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap()
+        round_robin_over(&mut EventLoop::new().unwrap(), main).unwrap()
     }));
     let (result, then) = match ran {
         Ok(Some((over, then))) => (Some(over), then),
@@ -190,7 +190,7 @@ fn run(at: FaultAt, how: Fault) -> (Option<Result<(), String>>, Vec<String>, Vec
 fn places() -> impl Iterator<Item = FaultAt> {
     let source = (0..=CHUNKS).map(FaultAt::Source);
     let stages = (0..3).flat_map(|place| (0..CHUNKS).map(move |item| FaultAt::Stage(place, item)));
-    source.chain(stages).chain((0..CHUNKS).map(FaultAt::Target)).chain([FaultAt::Finish])
+    source.chain(stages).chain((0..CHUNKS).map(FaultAt::FaultyTarget)).chain([FaultAt::Finish])
 }
 
 const PARTS: [&str; 5] =

@@ -3,7 +3,7 @@
 use crate::schedulers::{Scheduler, run};
 use proptest::prelude::{ProptestConfig, prop, prop_assert, prop_assert_eq, proptest};
 use selvedge_core::{round_robin, yield_now};
-use selvedge_flow::{Inflow, Supply, ahead, join_inflows, made, par};
+use selvedge_flow::{FlowSource, Source, ahead, join_sources, made, par};
 use selvedge_pipeline::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -37,22 +37,22 @@ fn a_join_is_the_same_with_threads_and_without(scheduler: Scheduler) {
                 let apart = (pieces(&left, length) >> par(), pieces(&right, 13) >> id() >> ahead(2));
                 let (one, other) = match join {
                     0 => (
-                        (join_inflows(here.0, here.1, join::concatenate()) >> collect()).run().await,
-                        (join_inflows(apart.0, apart.1, join::concatenate()) >> collect()).run().await,
+                        (join_sources(here.0, here.1, join::concatenate()) >> collect()).run().await,
+                        (join_sources(apart.0, apart.1, join::concatenate()) >> collect()).run().await,
                     ),
                     1 => (
-                        (join_inflows(here.0, here.1, join::interleave()) >> collect()).run().await,
-                        (join_inflows(apart.0, apart.1, join::interleave()) >> collect()).run().await,
+                        (join_sources(here.0, here.1, join::interleave()) >> collect()).run().await,
+                        (join_sources(apart.0, apart.1, join::interleave()) >> collect()).run().await,
                     ),
                     2 => (
-                        (join_inflows(here.0, here.1, join::zip_with(|a, b| a + b)) >> collect()).run().await,
-                        (join_inflows(apart.0, apart.1, join::zip_with(|a, b| a + b)) >> collect())
+                        (join_sources(here.0, here.1, join::zip_with(|a, b| a + b)) >> collect()).run().await,
+                        (join_sources(apart.0, apart.1, join::zip_with(|a, b| a + b)) >> collect())
                             .run()
                             .await,
                     ),
                     _ => (
-                        (join_inflows(here.0, here.1, join::merge(u32::cmp)) >> collect()).run().await,
-                        (join_inflows(apart.0, apart.1, join::merge(u32::cmp)) >> collect()).run().await,
+                        (join_sources(here.0, here.1, join::merge(u32::cmp)) >> collect()).run().await,
+                        (join_sources(apart.0, apart.1, join::merge(u32::cmp)) >> collect()).run().await,
                     ),
                 };
                 all.extend([one.unwrap(), other.unwrap()]);
@@ -71,7 +71,7 @@ struct Waiting {
     closed: Arc<AtomicU32>,
 }
 
-impl Supply<u32> for Waiting {
+impl Source<u32> for Waiting {
     async fn next(&mut self) -> Result<Option<&[u32]>, StageError> {
         yield_now().await;
         if self.next[0] == self.until {
@@ -88,8 +88,8 @@ impl Supply<u32> for Waiting {
     }
 }
 
-fn waiting(until: u32, closed: &Arc<AtomicU32>) -> Inflow<u32, u32, Waiting, Unchanged> {
-    Inflow::new(Waiting { next: [0], until, closed: closed.clone() })
+fn waiting(until: u32, closed: &Arc<AtomicU32>) -> FlowSource<u32, u32, Waiting, Unchanged> {
+    FlowSource::new(Waiting { next: [0], until, closed: closed.clone() })
 }
 
 fn a_source_is_drained_before_the_result(scheduler: Scheduler) {
@@ -115,9 +115,9 @@ fn a_join_that_is_finished_closes_the_left_source_first() {
     let closed = Arc::new(AtomicU32::new(0));
     let theirs = closed.clone();
     // It starts at another number, so the sum tells the order.
-    let later = Inflow::new(Waiting { next: [10], until: 50, closed: closed.clone() });
+    let later = FlowSource::new(Waiting { next: [10], until: 50, closed: closed.clone() });
     let sums = round_robin(async move {
-        let zipped = join_inflows(waiting(3, &theirs), later, join::zip_with(|a, b| a + b));
+        let zipped = join_sources(waiting(3, &theirs), later, join::zip_with(|a, b| a + b));
         (zipped >> collect()).run().await
     });
     assert_eq!(sums.unwrap().unwrap(), [12, 14, 16]);
@@ -129,7 +129,7 @@ fn items_that_are_joined_do_not_wait_for_the_other_side() {
     /// Gives one item, and then waits for ever.
     struct OneItem(bool);
 
-    impl Supply<u32> for OneItem {
+    impl Source<u32> for OneItem {
         async fn next(&mut self) -> Result<Option<&[u32]>, StageError> {
             if std::mem::replace(&mut self.0, true) {
                 std::future::pending::<()>().await;
@@ -139,7 +139,7 @@ fn items_that_are_joined_do_not_wait_for_the_other_side() {
     }
 
     let first = round_robin(async {
-        let joined = join_inflows(made(from_iter(1..3)), Inflow::new(OneItem(false)), join::interleave());
+        let joined = join_sources(made(from_iter(1..3)), FlowSource::new(OneItem(false)), join::interleave());
         (joined >> take(3) >> collect()).run().await
     });
     assert_eq!(first.unwrap().unwrap(), [1, 7, 2]);
@@ -158,8 +158,8 @@ fn a_failure_of_a_side_comes_after_the_items_before_it() {
                 let _before = count.fetch_add(1, SeqCst);
             });
             let over = match left {
-                true => (join_inflows(faulty, ends, join::interleave()) >> counting).run().await,
-                false => (join_inflows(ends, faulty, join::interleave()) >> counting).run().await,
+                true => (join_sources(faulty, ends, join::interleave()) >> counting).run().await,
+                false => (join_sources(ends, faulty, join::interleave()) >> counting).run().await,
             };
             (over.unwrap_err().to_string(), seen.load(SeqCst))
         })

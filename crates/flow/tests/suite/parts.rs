@@ -2,8 +2,8 @@
 
 use crate::schedulers::{Scheduler, run};
 use proptest::prelude::{ProptestConfig, prop, prop_assert_eq, proptest};
-use selvedge_core::{round_robin_with, spawn, yield_now};
-use selvedge_flow::{self as flow, Inflow, Supply, in_parts, made};
+use selvedge_core::{round_robin_over, spawn, yield_now};
+use selvedge_flow::{self as flow, FlowSource, Source, in_parts, made};
 use selvedge_io::EventLoop;
 use selvedge_pipeline::*;
 use selvedge_sched::work_stealing;
@@ -103,7 +103,7 @@ fn numbers(panics: bool) -> Transducer<u8, u64, impl PartByPart<u8, u64> + Send>
 /// Gives the blocks, and then fails.
 struct Failing(std::vec::IntoIter<Vec<u8>>, Vec<u8>);
 
-impl Supply<u8> for Failing {
+impl Source<u8> for Failing {
     async fn next(&mut self) -> Result<Option<&[u8]>, StageError> {
         yield_now().await;
         match self.0.next() {
@@ -129,7 +129,7 @@ fn a_failure_is_that_of_one_thread(scheduler: Scheduler) {
                 let counting = fold((), move |(): &mut (), _: &u64| {
                     here.fetch_add(1, Ordering::Relaxed);
                 });
-                let from = Inflow::new(Failing(blocks.clone().into_iter(), Vec::new()));
+                let from = FlowSource::new(Failing(blocks.clone().into_iter(), Vec::new()));
                 let failed = match threads {
                     0 => (from >> numbers(false) >> counting).run().await,
                     n => (from >> in_parts(n, numbers(false)) >> counting).run().await,
@@ -165,7 +165,7 @@ fn a_panic_comes_through_at_its_place(scheduler: Scheduler) {
 /// Gives a block, and then panics.
 struct Panicking(bool);
 
-impl Supply<u8> for Panicking {
+impl Source<u8> for Panicking {
     async fn next(&mut self) -> Result<Option<&[u8]>, StageError> {
         yield_now().await;
         assert!(!std::mem::replace(&mut self.0, true), "a panic of the source");
@@ -176,7 +176,7 @@ impl Supply<u8> for Panicking {
 fn a_panic_of_the_source_comes_through(scheduler: Scheduler) {
     let run = catch_unwind(AssertUnwindSafe(|| {
         run(scheduler, async {
-            let from = Inflow::new(Panicking(false));
+            let from = FlowSource::new(Panicking(false));
             let _result = (from >> in_parts(3, grep_numbered()) >> count()).run().await;
         })
     }));
@@ -206,7 +206,7 @@ impl Drop for Endless {
     }
 }
 
-impl Supply<u8> for Endless {
+impl Source<u8> for Endless {
     async fn next(&mut self) -> Result<Option<&[u8]>, StageError> {
         self.0.0.1.fetch_add(1, Ordering::SeqCst);
         yield_now().await;
@@ -216,7 +216,7 @@ impl Supply<u8> for Endless {
 
 fn a_consumer_that_is_finished_stops_the_workers_first(scheduler: Scheduler) {
     let told = Told::default();
-    let from = Inflow::new(Endless(told.clone()));
+    let from = FlowSource::new(Endless(told.clone()));
     let (first, dropped, blocks) = run(scheduler, async move {
         let first = (from >> in_parts(2, grep_numbered()) >> take(12) >> collect()).run().await;
         let now = (told.dropped(), told.blocks());
@@ -234,7 +234,7 @@ fn a_consumer_that_is_finished_stops_the_workers_first(scheduler: Scheduler) {
 
 fn a_pipeline_that_is_dropped_cancels_its_workers(scheduler: Scheduler) {
     let told = Told::default();
-    let from = Inflow::new(Endless(told.clone()));
+    let from = FlowSource::new(Endless(told.clone()));
     run(scheduler, async move {
         let running = spawn((from >> in_parts(2, measures()) >> count()).run());
         for _ in 0..20 {
@@ -273,7 +273,7 @@ fn a_file_is_read_side_by_side() {
             }
         };
         match workers {
-            0 => round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap(),
+            0 => round_robin_over(&mut EventLoop::new().unwrap(), main).unwrap(),
             n => work_stealing(n, |_| EventLoop::new(), main).unwrap(),
         }
     }
@@ -282,7 +282,7 @@ fn a_file_is_read_side_by_side() {
 
 #[test]
 fn a_file_that_cannot_be_read_tells_its_name() {
-    let run = |main| round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap();
+    let run = |main| round_robin_over(&mut EventLoop::new().unwrap(), main).unwrap();
     let missing = run(Box::pin(async {
         (flow::file("/no/such/file") >> in_parts(2, measures()) >> count()).run().await.unwrap_err()
     }) as std::pin::Pin<Box<dyn Future<Output = StageError>>>);

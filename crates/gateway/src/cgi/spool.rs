@@ -166,7 +166,7 @@ async fn create(directory: Option<&Path>) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use selvedge_core::round_robin_with;
+    use selvedge_core::round_robin_over;
     use selvedge_io::EventLoop;
 
     /// A body of unknown length, in which the byte at each place tells the place.
@@ -181,7 +181,7 @@ mod tests {
     }
 
     fn run<T>(main: impl Future<Output = T> + 'static) -> T {
-        round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap()
+        round_robin_over(&mut EventLoop::new().unwrap(), main).unwrap()
     }
 
     #[test]

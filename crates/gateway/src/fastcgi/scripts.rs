@@ -53,7 +53,7 @@ impl KnownScripts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use selvedge_core::round_robin_with;
+    use selvedge_core::round_robin_over;
     use selvedge_io::EventLoop;
 
     fn target(file: &std::path::Path) -> ProgramTarget {
@@ -76,6 +76,6 @@ mod tests {
             std::fs::write(&file, "x").unwrap();
             assert!(known.has(&target(&file)).await, "what was not there is looked at again");
         };
-        round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap();
+        round_robin_over(&mut EventLoop::new().unwrap(), main).unwrap();
     }
 }

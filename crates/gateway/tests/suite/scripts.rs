@@ -1,6 +1,6 @@
 //! A directory of scripts, and requests to them without a socket.
 
-use selvedge_core::round_robin_with;
+use selvedge_core::round_robin_over;
 use selvedge_gateway::{Cgi, ErrorLog};
 use selvedge_handler::{Body, Caller, Handler, Request, Response};
 use selvedge_io::EventLoop;
@@ -71,7 +71,7 @@ pub(crate) async fn text_of(response: Response) -> String {
 
 /// Runs a thread with an event loop.
 pub(crate) fn run<F: Future + 'static>(main: F) -> F::Output {
-    round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap()
+    round_robin_over(&mut EventLoop::new().unwrap(), main).unwrap()
 }
 
 /// What the handler answers.

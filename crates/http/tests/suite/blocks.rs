@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::{Mutex, Once};
 use std::time::Duration;
 
-use selvedge_core::{round_robin_with, sleep, spawn_local};
+use selvedge_core::{round_robin_over, sleep, spawn_local};
 use selvedge_handler::report_to;
 use selvedge_http::{BlockCache, BlockCounts, Config, DocumentRoot, Site};
 use selvedge_io::EventLoop;
@@ -61,7 +61,7 @@ fn with_site<T: 'static>(
 ) -> T {
     let (root, config) = (DocumentRoot::new(directory).unwrap(), config(blocks));
     let main = async move { client(Site::new(root, config, None)).await };
-    round_robin_with(&mut EventLoop::with_driver(driver).unwrap(), main).unwrap()
+    round_robin_over(&mut EventLoop::with_driver(driver).unwrap(), main).unwrap()
 }
 
 /// All bytes that the site sends for a request that asks for the end of the connection.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::{CWD, OFlags};
-use selvedge_core::{round_robin_with, sleep, spawn_local, yield_now};
+use selvedge_core::{round_robin_over, sleep, spawn_local, yield_now};
 use selvedge_handler::{
     Body, Caller, Handler, HeaderMap, HeaderValue, Request, Response, StatusCode, header,
 };
@@ -23,7 +23,7 @@ fn exchange_with(config: Config, handler: impl Handler, input: &[&[u8]]) -> (Str
     let path = directory.path().join("access.log");
     let log = Arc::new(LogFile::open(&path).unwrap());
     let input: Vec<Vec<u8>> = input.iter().map(|piece| piece.to_vec()).collect();
-    let replies = round_robin_with(&mut EventLoop::new().unwrap(), async move {
+    let replies = round_robin_over(&mut EventLoop::new().unwrap(), async move {
         let site = Site::with_handler(handler, config, Some(log));
         let (client, server) = UnixStream::pair().unwrap();
         let server = spawn_local(site.serve(server.into(), None));
@@ -260,7 +260,7 @@ fn no_response_follows_a_part_of_an_interim_response() {
             }
         }
     };
-    let text = round_robin_with(&mut EventLoop::new().unwrap(), async move {
+    let text = round_robin_over(&mut EventLoop::new().unwrap(), async move {
         let site = Site::with_handler(hints, Config::default(), None);
         let (client, server) = UnixStream::pair().unwrap();
         let server = spawn_local(site.serve(server.into(), None));

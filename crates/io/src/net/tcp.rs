@@ -26,11 +26,11 @@ use std::time::Duration;
 ///
 /// # Examples
 /// ```
-/// use selvedge::{round_robin_with, spawn};
+/// use selvedge::{round_robin_over, spawn};
 /// use selvedge::EventLoop;
 /// use selvedge::net::{TcpListener, TcpStream};
 ///
-/// round_robin_with(&mut EventLoop::new()?, async {
+/// round_robin_over(&mut EventLoop::new()?, async {
 ///     let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
 ///     let address = listener.local_addr();
 ///     let greeter = spawn(async move {

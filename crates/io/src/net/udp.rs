@@ -21,10 +21,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 ///
 /// # Examples
 /// ```
-/// use selvedge::round_robin_with;
+/// use selvedge::round_robin_over;
 /// use selvedge::{EventLoop, net::UdpSocket};
 ///
-/// round_robin_with(&mut EventLoop::new()?, async {
+/// round_robin_over(&mut EventLoop::new()?, async {
 ///     let one = UdpSocket::bind("127.0.0.1:0".parse().unwrap())?;
 ///     let other = UdpSocket::bind("127.0.0.1:0".parse().unwrap())?;
 ///     one.send_to(b"hello", other.local_addr()?).await?;

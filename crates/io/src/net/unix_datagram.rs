@@ -25,10 +25,10 @@ use std::time::Duration;
 ///
 /// # Examples
 /// ```
-/// use selvedge::round_robin_with;
+/// use selvedge::round_robin_over;
 /// use selvedge::{EventLoop, net::UnixDatagram};
 ///
-/// round_robin_with(&mut EventLoop::new()?, async {
+/// round_robin_over(&mut EventLoop::new()?, async {
 ///     let (one, other) = UnixDatagram::pair()?;
 ///     one.send(b"first").await?;
 ///     one.send(b"second").await?;

@@ -6,11 +6,12 @@
 //! has begun. Foreign code (a waker's clone, the drop of a job) runs outside the lock of the pool's
 //! state. In a simulation no OS thread is involved: the future makes the call itself after a delay.
 
-use super::queue::{Job, PoolShared, wake_next};
-use super::{Lost, lock};
+use super::lost::BlockingError;
+use super::queue::{Job, PoolShared, lock, wake_next};
 use crate::sys;
+use selvedge_core::SleepUntil;
+use selvedge_core::internal::ReplyCell;
 use selvedge_core::observe::{self, Object, WaitReason};
-use selvedge_core::{ReplyCell, SleepUntil};
 use std::any::type_name;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,7 +26,7 @@ pub struct Blocking<T, F> {
     pool: Arc<PoolShared>,
     stage: JobStage<F>,
     /// The place where the job leaves its answer.
-    cell: Arc<ReplyCell<Result<T, Lost>>>,
+    cell: Arc<ReplyCell<Result<T, BlockingError>>>,
 }
 
 #[derive(Debug)]
@@ -61,7 +62,7 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    type Output = Result<T, Lost>;
+    type Output = Result<T, BlockingError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
@@ -82,7 +83,7 @@ where
         Blocking { pool, stage: JobStage::Unsent(f), cell: Arc::new(ReplyCell::default()) }
     }
 
-    fn advance(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, Lost>> {
+    fn advance(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, BlockingError>> {
         let this = self;
         match std::mem::replace(&mut this.stage, JobStage::Over) {
             JobStage::Unsent(f) if let Some(delay) = sys::simulated_delay() => {
@@ -90,7 +91,9 @@ where
                 this.advance(cx)
             }
             JobStage::Simulated(f, mut delay) => match delay.as_mut().poll(cx) {
-                Poll::Ready(()) => Poll::Ready(catch_unwind(AssertUnwindSafe(f)).map_err(Lost::panicked)),
+                Poll::Ready(()) => {
+                    Poll::Ready(catch_unwind(AssertUnwindSafe(f)).map_err(BlockingError::panicked))
+                }
                 Poll::Pending => {
                     this.stage = JobStage::Simulated(f, delay);
                     Poll::Pending
@@ -125,13 +128,13 @@ where
                 debug_assert!(polled.is_pending(), "no job has the cell yet");
                 let cell = this.cell.clone();
                 let run = move || {
-                    let result = catch_unwind(AssertUnwindSafe(f)).map_err(Lost::panicked);
+                    let result = catch_unwind(AssertUnwindSafe(f)).map_err(BlockingError::panicked);
                     // The caller may have given up. Then the result is dropped here.
                     let _ = cell.put(result);
                 };
                 let id = Arc::as_ptr(&this.cell).cast();
                 if let Err(error) = this.pool.submit(state, Job::new(run, id)) {
-                    return Poll::Ready(Err(Lost::no_thread(&error)));
+                    return Poll::Ready(Err(BlockingError::no_thread(&error)));
                 }
                 this.stage = JobStage::Sent;
                 Poll::Pending

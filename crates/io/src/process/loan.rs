@@ -5,7 +5,7 @@
 //! its `Lent`: after the start, or when the job is taken out of the queue before its turn. So a
 //! start that is given up loses nothing of the command.
 
-use selvedge_core::{ReplyCell, run_blocking};
+use selvedge_core::internal::{ReplyCell, run_blocking};
 use std::future::poll_fn;
 use std::process;
 use std::sync::Arc;

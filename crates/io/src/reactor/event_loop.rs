@@ -39,12 +39,12 @@ use std::time::Duration;
 /// # Examples
 ///
 /// ```
-/// use selvedge::{Events, round_robin_with};
+/// use selvedge::{Events, round_robin_over};
 /// use selvedge::{EventLoop, time::sleep};
 /// use std::time::Duration;
 ///
 /// let mut events = EventLoop::new()?;
-/// round_robin_with(&mut events, sleep(Duration::from_millis(2)))?;
+/// round_robin_over(&mut events, sleep(Duration::from_millis(2)))?;
 /// assert_eq!(events.armed(), 0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -7,7 +7,8 @@
 //! waits.
 
 use crate::sys;
-use selvedge_core::{Parker, Quiet, Unpark};
+use selvedge_core::internal::Parker;
+use selvedge_core::{Quiet, Unpark};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 

@@ -1,6 +1,6 @@
 //! Functions that the tests of disk operations share.
 
-use selvedge_core::{Events, round_robin_with};
+use selvedge_core::{Events, round_robin_over};
 use selvedge_io::EventLoop;
 use selvedge_io::fs::Driver;
 use std::future::Future;
@@ -17,7 +17,7 @@ pub(crate) fn both<F: Future<Output = ()> + 'static>(main: impl Fn() -> F) {
 pub(crate) fn run<F: Future + 'static>(driver: Driver, main: F) -> F::Output {
     let main = async { selvedge_io::time::timeout(super::ms(60_000), main).await.expect("the test hangs") };
     let mut events = EventLoop::with_driver(driver).unwrap();
-    let output = round_robin_with(&mut events, main).unwrap();
+    let output = round_robin_over(&mut events, main).unwrap();
     assert_eq!(events.armed(), 0, "{driver:?}");
     output
 }

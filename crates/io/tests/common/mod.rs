@@ -3,7 +3,7 @@
 
 pub(crate) mod disk;
 
-use selvedge_core::{round_robin_with, spawn};
+use selvedge_core::{round_robin_over, spawn};
 use selvedge_io::EventLoop;
 use selvedge_io::net::{TcpListener, TcpStream};
 use std::future::Future;
@@ -23,7 +23,7 @@ pub(crate) fn run<F: Future + 'static>(main: F) -> F::Output {
 
 /// Runs `main` until it has ended, and cancels the threads that are left.
 pub(crate) fn run_with<F: Future + 'static>(events: &mut EventLoop, main: F) -> F::Output {
-    round_robin_with(events, main).unwrap()
+    round_robin_over(events, main).unwrap()
 }
 
 pub(crate) fn listen() -> TcpListener {

@@ -1,7 +1,7 @@
 //! Streams of any kind: copying, reading by lines, connecting by name, and the state after a read
 //! that was given up.
 
-use selvedge_core::{round_robin_with, spawn, spawn_local, yield_now};
+use selvedge_core::{round_robin_over, spawn, spawn_local, yield_now};
 use selvedge_io::fs::File;
 use selvedge_io::io::{BufReader, Read, Write, copy, copy_bidirectional};
 use selvedge_io::net::{TcpListener, UnixStream, bind, connect, resolve};
@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 fn run<T: 'static>(main: impl Future<Output = io::Result<T>> + 'static) -> T {
-    round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap().unwrap()
+    round_robin_over(&mut EventLoop::new().unwrap(), main).unwrap().unwrap()
 }
 
 /// A reader that gives its bytes one at a time.

@@ -230,10 +230,10 @@ fn a_deadline_is_a_time_out_and_what_is_ready_is_in_time() {
 /// The entries of timers that were given up neither keep a program running nor fill its memory.
 #[test]
 fn timers_that_are_given_up_are_gone() {
-    use selvedge_core::{Events, round_robin_with};
+    use selvedge_core::{Events, round_robin_over};
     let mut events = selvedge_io::EventLoop::new().unwrap();
     let start = Instant::now();
-    round_robin_with(&mut events, async {
+    round_robin_over(&mut events, async {
         for round in 0..3 {
             let threads: Vec<_> = (0..1000)
                 .map(|_| {

@@ -351,7 +351,7 @@ fn a_file_goes_from_run_to_run_with_a_write_that_was_given_up() {
                 assert!(futures::poll!(pin!(file.write_all(b"warp and weft"))).is_pending());
                 file
             };
-            selvedge_core::round_robin_with(&mut events, main).unwrap()
+            selvedge_core::round_robin_over(&mut events, main).unwrap()
         };
         let content = run(driver, async move {
             file.write_all(b"weft").await.unwrap();

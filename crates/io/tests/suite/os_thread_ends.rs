@@ -1,7 +1,7 @@
 //! Values in thread-locals of an OS thread that ends are dropped after the event loop's own
 //! thread-locals. (A panic there aborts the process.)
 
-use selvedge_core::round_robin_with;
+use selvedge_core::round_robin_over;
 use selvedge_io::EventLoop;
 use selvedge_io::fs::File;
 use std::cell::RefCell;
@@ -17,7 +17,7 @@ fn a_file_may_outlive_the_event_loop_in_a_variable_of_the_os_thread() {
         // This thread-local exists first, so it is dropped last.
         FILE.with_borrow(|file| assert!(file.is_none()));
         let open = async { FILE.set(Some(File::open("Cargo.toml").await.unwrap())) };
-        round_robin_with(&mut EventLoop::new().unwrap(), open).unwrap();
+        round_robin_over(&mut EventLoop::new().unwrap(), open).unwrap();
     });
     ended.join().unwrap();
 }
@@ -29,7 +29,7 @@ fn so_may_an_event_loop() {
             let events = events.insert(EventLoop::new().unwrap());
             let read =
                 async { File::open("Cargo.toml").await.unwrap().read_aligned_at(0, 9).await.unwrap().len() };
-            assert_eq!(round_robin_with(events, read).unwrap(), 9);
+            assert_eq!(round_robin_over(events, read).unwrap(), 9);
         });
     });
     ended.join().unwrap();
@@ -44,7 +44,7 @@ impl Drop for AtTheEnd {
         let read =
             async { File::open("Cargo.toml").await.unwrap().read_aligned_at(0, 9).await.unwrap().len() };
         let events = &mut EventLoop::new().expect("descriptors");
-        let _ = self.0.send(round_robin_with(events, read).expect("no deadlock"));
+        let _ = self.0.send(round_robin_over(events, read).expect("no deadlock"));
     }
 }
 
@@ -59,7 +59,7 @@ fn an_event_loop_may_be_made_when_the_variables_of_the_os_thread_go() {
         // This thread-local exists before the event loop's thread-locals, so it is dropped after
         // them.
         AT_THE_END.set(Some(AtTheEnd(send)));
-        round_robin_with(&mut EventLoop::new().unwrap(), async {}).unwrap();
+        round_robin_over(&mut EventLoop::new().unwrap(), async {}).unwrap();
     });
     ended.join().unwrap();
     assert_eq!(read.recv(), Ok(9));

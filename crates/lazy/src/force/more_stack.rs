@@ -10,7 +10,7 @@
 //! list, because each lives until the next OS thread has ended. So a circle is found across them.
 
 use super::RestoreFrame;
-use selvedge_core::{around, exchange_around, exchange_frame};
+use selvedge_core::internal::{exchange_frame, exchange_task_context, task_context};
 use std::cell::Cell;
 use std::panic::resume_unwind;
 use std::thread;
@@ -59,10 +59,10 @@ impl CarriedFrame {
 #[cold]
 #[inline(never)]
 pub(super) fn on_more_stack(depth: u32, frame: *const (), work: impl FnOnce() + Send) {
-    let (frame, around) = (CarriedFrame(frame), around());
+    let (frame, context) = (CarriedFrame(frame), task_context());
     let work = move || {
         BEGIN.set(here());
-        exchange_around(around);
+        exchange_task_context(context);
         let _restore = RestoreFrame(exchange_frame(frame.into_inner()));
         work();
     };

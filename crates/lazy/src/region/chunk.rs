@@ -9,7 +9,7 @@
 //!
 //! `nursery.rs` takes a chunk when the one before is full, and the region frees all chunks at once.
 
-use selvedge_core::{HUGE_PAGE, prepare_pages};
+use selvedge_core::internal::{HUGE_PAGE, prepare_pages};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 ///     let now = spark_counts();
 ///     assert_eq!((now.created - before.created, now.dud - before.dud), (1, 1));
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SparkCounts {

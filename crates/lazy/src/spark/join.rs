@@ -88,7 +88,7 @@ impl<F: FnOnce() -> R, R> TypedHalf<F, R> {
 /// }
 ///
 /// assert_eq!(selvedge::run(async { fib(20) })?, 6765);
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 #[inline]
 pub fn join<A, B>(first: impl FnOnce() -> A, second: impl FnOnce() -> B + Send) -> (A, B)

@@ -33,7 +33,7 @@ pub struct ChunksOf<S> {
 ///     in_turn(par_chunk(100, rseq), par_list(rseq)).apply(&squares).await;
 ///     assert_eq!(squares[999].get(), Some(&998_001));
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 #[doc(alias = "parListChunk")]
 pub fn par_chunk<S>(grain: usize, each: S) -> ChunksOf<S> {
@@ -79,7 +79,7 @@ pub struct AheadOf<S> {
 ///     par_ahead(8, rseq).apply(&squares).await;
 ///     assert_eq!(squares[99].get(), Some(&9801));
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 #[doc(alias = "parBuffer")]
 pub fn par_ahead<S>(count: usize, each: S) -> AheadOf<S> {

@@ -313,7 +313,7 @@ fn a_destructor_may_drop_a_value_and_wait_for_that() {
 
 #[test]
 fn a_force_within_a_transaction_is_refused_before_the_body_begins() {
-    use selvedge_core::indivisible;
+    use selvedge_core::internal::indivisible;
     use std::panic::{AssertUnwindSafe, catch_unwind};
     let value = Lazy::new(|| 7);
     let other = value.clone();

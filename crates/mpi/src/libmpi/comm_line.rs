@@ -8,7 +8,7 @@ use super::frames::FrameStore;
 use super::in_order::SourceOrder;
 use super::received::{CommListener, Received};
 use crate::processes::Doorbells;
-use selvedge_core::quietly;
+use selvedge_core::internal::quietly;
 use std::sync::Arc;
 
 /// A communicator.

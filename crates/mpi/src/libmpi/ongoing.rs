@@ -6,7 +6,7 @@
 //! ended.
 
 use super::error::{MpiError, MpiErrorClass};
-use selvedge_core::{CallUnderWay, ReplyCell, quietly};
+use selvedge_core::internal::{CallUnderWay, ReplyCell, quietly};
 use std::fmt;
 use std::mem;
 use std::pin::Pin;
@@ -126,7 +126,7 @@ impl<T> fmt::Debug for CallEnd<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use selvedge_core::run_blocking;
+    use selvedge_core::internal::run_blocking;
     use std::sync::Mutex;
 
     #[test]

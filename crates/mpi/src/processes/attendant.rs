@@ -7,7 +7,7 @@
 use super::rings::{RankRings, wake};
 use crate::job::JobRank;
 use rustix::thread::futex;
-use selvedge_core::CallUnderWay;
+use selvedge_core::internal::CallUnderWay;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

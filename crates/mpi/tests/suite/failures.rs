@@ -1,9 +1,12 @@
 //! A rank that fails or ends is an error at the ranks that need it, and not their end.
 
 use selvedge_core::{round_robin, yield_now};
-use selvedge_mpi::{ANY, Cause, Communicator, Error, ErrorClass, Failure, Functions, WindowLock, op, run};
+use selvedge_mpi::{ANY, Cause, Communicator, Error, ErrorClass, Functions, RanksError, WindowLock, op, run};
 
-fn run_here<T: Send + 'static, R>(ranks: usize, body: fn(Communicator) -> R) -> Result<Vec<T>, Failure<Error>>
+fn run_here<T: Send + 'static, R>(
+    ranks: usize,
+    body: fn(Communicator) -> R,
+) -> Result<Vec<T>, RanksError<Error>>
 where
     R: Future<Output = Result<T, Error>> + Send + 'static,
 {

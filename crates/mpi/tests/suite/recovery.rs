@@ -1,7 +1,7 @@
 //! Ranks that end at any step, and the others, which revoke, shrink and go on.
 
 use selvedge_core::{round_robin, throw, yield_now};
-use selvedge_mpi::{ANY, Communicator, Error, ErrorClass, Failure, Ranks, op, run};
+use selvedge_mpi::{ANY, Communicator, Error, ErrorClass, Ranks, RanksError, op, run};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::pin::pin;
@@ -75,7 +75,7 @@ async fn rounds_with_ends(ends: BTreeMap<usize, usize>) {
         Ok(_) => {}
         Err(failure) => {
             let text = failure.to_string();
-            let Failure { ranks } = failure;
+            let RanksError { ranks } = failure;
             let failed: Vec<usize> = ranks.iter().map(|(rank, _)| *rank).collect();
             assert!(failed.iter().all(|rank| ends.contains_key(rank)), "{ends:?}: {text}");
         }

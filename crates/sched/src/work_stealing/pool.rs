@@ -6,7 +6,7 @@
 use super::desk::WorkerView;
 use super::idle_workers::IdleWorkers;
 use crate::elsewhere::SleeperCpus;
-use selvedge_core::{Adopt, Birth, SendThread, Unpark};
+use selvedge_core::{Adopt, RemoteSpawn, SendThread, Unpark};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// The state that workers and handles share.
 pub(super) struct WorkerPool {
     /// The workers that search and sleep, and the threads that come from outside.
-    pub(super) idle: IdleWorkers<SendThread, Birth>,
+    pub(super) idle: IdleWorkers<SendThread, RemoteSpawn>,
     pub(super) views: Box<[WorkerView]>,
     /// The CPUs of each worker while it sleeps.
     pub(super) cpus: Box<[SleeperCpus]>,
@@ -35,16 +35,16 @@ impl fmt::Debug for WorkerPool {
 }
 
 impl Adopt for WorkerPool {
-    /// Puts `birth` into the injector, from which the first worker that looks takes it.
-    fn adopt(&self, birth: Birth) -> Result<(), Birth> {
-        self.unpark(self.idle.inject(birth)?);
+    /// Puts `spawn` into the injector, from which the first worker that looks takes it.
+    fn adopt(&self, spawn: RemoteSpawn) -> Result<(), RemoteSpawn> {
+        self.unpark(self.idle.inject(spawn)?);
         Ok(())
     }
 }
 
 impl WorkerPool {
     /// A pool of workers that have not started.
-    pub(super) fn new(idle: IdleWorkers<SendThread, Birth>, views: Vec<WorkerView>) -> WorkerPool {
+    pub(super) fn new(idle: IdleWorkers<SendThread, RemoteSpawn>, views: Vec<WorkerView>) -> WorkerPool {
         WorkerPool {
             unparkers: views.iter().map(|_| OnceLock::new()).collect(),
             cpus: SleeperCpus::of_workers(views.len()),

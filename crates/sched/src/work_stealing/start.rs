@@ -9,9 +9,9 @@
 use super::desk::Desk;
 use super::pool::WorkerPool;
 use super::worker::WorkerLoop;
-use crate::{Failure, run_beside};
+use crate::{SchedulerError, run_beside};
 use selvedge_core::{
-    ArenaFull, Cpu, Deadlock, Events, Group, JoinError, JoinHandle, Owner, RunError, ThreadInfo,
+    ArenaFullError, Cpu, Deadlock, Events, Group, JoinError, JoinHandle, Owner, RunError, ThreadInfo,
     prepare_heavy_fence,
 };
 use std::any::Any;
@@ -23,7 +23,7 @@ use std::sync::{Arc, Condvar, Mutex};
 
 /// Creates the main thread on the CPU of worker 0.
 pub(super) trait CreateMain<T> {
-    fn create(self, cpu: &mut Cpu, stop: StopAtEnd) -> Result<JoinHandle<T>, ArenaFull>;
+    fn create(self, cpu: &mut Cpu, stop: StopAtEnd) -> Result<JoinHandle<T>, ArenaFullError>;
 }
 
 /// A main thread that may move from worker to worker.
@@ -34,7 +34,7 @@ where
     F: Future + Send + 'static,
     F::Output: Send,
 {
-    fn create(self, cpu: &mut Cpu, stop: StopAtEnd) -> Result<JoinHandle<F::Output>, ArenaFull> {
+    fn create(self, cpu: &mut Cpu, stop: StopAtEnd) -> Result<JoinHandle<F::Output>, ArenaFullError> {
         cpu.spawn_main(stop.after(self.0))
     }
 }
@@ -43,7 +43,7 @@ where
 pub(super) struct Pinned<F>(pub(super) F);
 
 impl<F: Future + 'static> CreateMain<F::Output> for Pinned<F> {
-    fn create(self, cpu: &mut Cpu, stop: StopAtEnd) -> Result<JoinHandle<F::Output>, ArenaFull> {
+    fn create(self, cpu: &mut Cpu, stop: StopAtEnd) -> Result<JoinHandle<F::Output>, ArenaFullError> {
         cpu.spawn_main_local(stop.after(self.0))
     }
 }
@@ -56,7 +56,7 @@ pub(super) fn run<M, E, T>(
     name: &str,
     events: &M,
     main: impl CreateMain<T>,
-) -> Result<T, Failure>
+) -> Result<T, SchedulerError>
 where
     M: Fn(usize) -> io::Result<E> + Sync,
     E: Events,
@@ -96,14 +96,14 @@ where
 }
 
 /// The result of the scheduler, from the ends of the workers and the result of main.
-fn result<T>(ends: Vec<WorkerEnd>, main: Option<JoinHandle<T>>) -> Result<T, Failure> {
-    let mut failure: Option<Failure> = None;
+fn result<T>(ends: Vec<WorkerEnd>, main: Option<JoinHandle<T>>) -> Result<T, SchedulerError> {
+    let mut failure: Option<SchedulerError> = None;
     let mut waiting = Vec::new();
     for (worker, end) in ends.into_iter().enumerate() {
         waiting.extend(end.waiting);
         match end.result {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => failure = failure.or(Some(Failure { worker, error })),
+            Ok(Err(error)) => failure = failure.or(Some(SchedulerError { worker, error })),
             Err(panic) => resume_unwind(panic),
         }
     }
@@ -116,7 +116,9 @@ fn result<T>(ends: Vec<WorkerEnd>, main: Option<JoinHandle<T>>) -> Result<T, Fai
     match main.and_then(|mut main| main.try_join()) {
         Some(Ok(output)) => Ok(output),
         Some(Err(JoinError::Panicked(exception))) => exception.rethrow(),
-        Some(Err(JoinError::Cancelled)) | None => Err(Failure { worker: 0, error: RunError::MainExited }),
+        Some(Err(JoinError::Cancelled)) | None => {
+            Err(SchedulerError { worker: 0, error: RunError::MainExited })
+        }
     }
 }
 
@@ -233,7 +235,7 @@ where
             if me > 0 && self.pool.is_stopped() {
                 return Ok(());
             }
-            let worker = worker.insert(WorkerLoop::new(self, me, desk)?);
+            let worker = worker.insert(WorkerLoop::new(me, self.pool, self.group, self.events, desk)?);
             worker.cpu.adopts_by(self.pool.clone());
             first(&mut worker.cpu)?;
             worker.run()

@@ -27,7 +27,7 @@ macro_rules! under_every_scheduler {
 }
 
 pub(crate) const ROUND_ROBIN: Scheduler =
-    Scheduler(|main| selvedge_sched::round_robin_with(&mut Naps::new(), main));
+    Scheduler(|main| selvedge_sched::round_robin_over(&mut Naps::new(), main));
 pub(crate) const PER_CORE: Scheduler = Scheduler(on_the_first_of_two);
 pub(crate) const PRIORITY: Scheduler = Scheduler(|main| selvedge_sched::priority(&mut Naps::new(), main));
 

@@ -3,7 +3,7 @@
 
 use crate::naps::Naps;
 use selvedge_core::{NoEvents, RunError, exit, sleep, spawn, spawn_local, yield_now};
-use selvedge_sched::{WorkStealing, per_core, priority, round_robin_with};
+use selvedge_sched::{WorkStealing, per_core, priority, round_robin_over};
 use selvedge_sync::{Fifo, MVar};
 use std::cell::{Cell, RefCell};
 use std::future::{Future, pending};
@@ -26,7 +26,7 @@ fn stealing<const WORKERS: usize>(main: fn() -> Main) -> Vec<ThreadId> {
 }
 
 const SCHEDULERS: [Run; 6] = [
-    |main| round_robin_with(&mut Naps::new(), main()).unwrap().take(),
+    |main| round_robin_over(&mut Naps::new(), main()).unwrap().take(),
     |main| priority(&mut Naps::new(), main()).unwrap().take(),
     |main| {
         let seen = per_core(2, |_| Ok(Naps::new()), |_| async move { main().await.take() }).unwrap();

@@ -1,7 +1,7 @@
 //! Scopes in direct-style threads, which leave their stacks in the middle of a poll.
 
 use crate::naps::Naps;
-use selvedge_core::{Events, round_robin_with, shield, sleep, spawn_local};
+use selvedge_core::{Events, round_robin_over, shield, sleep, spawn_local};
 use selvedge_direct::{direct, wait};
 use selvedge_scope::{scope, select};
 use std::cell::Cell;
@@ -12,7 +12,7 @@ use std::time::Duration;
 #[test]
 fn a_scope_on_a_stack_that_is_left_takes_in_no_strangers_child() {
     let mut naps = Naps::new();
-    round_robin_with(&mut naps, async {
+    round_robin_over(&mut naps, async {
         let stranger_is_over = Rc::new(Cell::new(false));
         let own = spawn_local(direct(|| {
             // The thread leaves its stack in the middle of the body's poll.

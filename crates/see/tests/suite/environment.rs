@@ -1,7 +1,7 @@
 //! A program that is seen because an environment variable says so. It is this test program, started
 //! again.
 
-use selvedge_core::{round_robin_with, sleep, spawn_local};
+use selvedge_core::{round_robin_over, sleep, spawn_local};
 use selvedge_io::EventLoop;
 use selvedge_see::{from_environment, named};
 use std::process::{Command, Output};
@@ -42,7 +42,7 @@ fn the_program() {
             sleep(Duration::from_millis(500)).await;
         }
     };
-    round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap();
+    round_robin_over(&mut EventLoop::new().unwrap(), main).unwrap();
     eprintln!("the program has ended");
 }
 

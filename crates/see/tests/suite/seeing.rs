@@ -3,7 +3,7 @@
 
 use crate::common::{find, ms, turn};
 use selvedge_core::{
-    Syscall, call, fork, nbio, park, round_robin, round_robin_with, sleep, spawn_local, yield_now,
+    Syscall, call, fork, nbio, park, round_robin, round_robin_over, sleep, spawn_local, yield_now,
 };
 use selvedge_io::EventLoop;
 use selvedge_io::net::{TcpListener, TcpStream, UnixStream};
@@ -111,7 +111,7 @@ fn a_dump_of_a_program_that_does_a_bit_of_everything() {
         assert_eq!(second["waits_for"], find(&dump, "holder").id);
         drop((threads, joined, empty, mutex));
     };
-    round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap();
+    round_robin_over(&mut EventLoop::new().unwrap(), main).unwrap();
     assert!(dump().threads.is_empty(), "they are gone: {}", dump());
 }
 
@@ -123,7 +123,7 @@ fn a_dump_from_another_os_thread_also_of_what_was_there_before() {
     static READY: AtomicUsize = AtomicUsize::new(0);
     static DONE: AtomicBool = AtomicBool::new(false);
     let program = std::thread::spawn(|| {
-        round_robin_with(&mut EventLoop::new().unwrap(), async {
+        round_robin_over(&mut EventLoop::new().unwrap(), async {
             for _ in 0..10 {
                 drop(spawn_local(async { sleep(Duration::from_secs(1000)).await }));
             }
@@ -206,7 +206,7 @@ fn the_counters_of_a_program_that_runs_the_same_way_each_time() {
 fn sleep_sockets_and_the_time_in_the_kernel() {
     let _seeing = see();
     let begun = Instant::now();
-    round_robin_with(&mut EventLoop::new().unwrap(), async {
+    round_robin_over(&mut EventLoop::new().unwrap(), async {
         let (one, other) = UnixStream::pair().unwrap();
         let echo = spawn_local(async move {
             let mut buffer = [0; 8];
@@ -257,7 +257,7 @@ fn checked_events(timeline: &str) -> Vec<Value> {
 fn a_timeline_in_chromes_format() {
     let _seeing = see();
     timeline(10_000);
-    round_robin_with(&mut EventLoop::new().unwrap(), async {
+    round_robin_over(&mut EventLoop::new().unwrap(), async {
         let busy = spawn_local(named("busy", async {
             for _ in 0..3 {
                 std::thread::sleep(ms(5));
@@ -402,7 +402,7 @@ fn a_call_of_the_programs_own() {
 #[test]
 fn a_connection_is_told_by_its_addresses() {
     let _seeing = see();
-    round_robin_with(&mut EventLoop::new().unwrap(), async {
+    round_robin_over(&mut EventLoop::new().unwrap(), async {
         let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let there = listener.local_addr();
         let client = TcpStream::connect(there).await.unwrap();

@@ -4,7 +4,7 @@
 use crate::common::{find, ms, turn};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use selvedge_core::{round_robin_with, sleep, spawn_local, yield_now};
+use selvedge_core::{round_robin_over, sleep, spawn_local, yield_now};
 use selvedge_io::fs::{Driver, File};
 use selvedge_io::signal::{Signal, signals};
 use selvedge_io::{EventLoop, blocking, net, process};
@@ -47,7 +47,7 @@ async fn opening(driver: &'static str) {
 fn a_disk_operation_says_what_and_where() {
     for (name, driver) in [("ring", Driver::Ring), ("pool", Driver::Pool)] {
         let _turn = see();
-        round_robin_with(&mut EventLoop::with_driver(driver).unwrap(), opening(name)).unwrap();
+        round_robin_over(&mut EventLoop::with_driver(driver).unwrap(), opening(name)).unwrap();
     }
 }
 
@@ -76,7 +76,7 @@ fn a_transfer_says_which_part_of_which_file() {
         reader.await.unwrap();
         syncer.await.unwrap();
     };
-    round_robin_with(&mut EventLoop::with_driver(Driver::Ring).unwrap(), main).unwrap();
+    round_robin_over(&mut EventLoop::with_driver(Driver::Ring).unwrap(), main).unwrap();
 }
 
 fn wait_for(gate: mpsc::Receiver<()>) {
@@ -133,7 +133,7 @@ fn calls_on_the_blocking_pool_children_and_signals_say_what_they_are() {
         }
         drop(looked);
     };
-    round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap();
+    round_robin_over(&mut EventLoop::new().unwrap(), main).unwrap();
 }
 
 /// Two threads in a circle, in a program that goes on otherwise; and a thread that might go on by
@@ -170,7 +170,7 @@ fn a_dump_tells_circles_of_threads_while_others_run() {
             json["threads"].as_array().unwrap().iter().any(|thread| thread["tie"] == "which holds the mutex")
         );
     };
-    round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap();
+    round_robin_over(&mut EventLoop::new().unwrap(), main).unwrap();
 }
 
 /// What a thread has said of a wait is said of that wait alone.
@@ -203,7 +203,7 @@ fn a_wait_that_is_taken_back_ties_no_thread_and_neither_does_one_of_several_behi
         }
         drop(guard);
     };
-    round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap();
+    round_robin_over(&mut EventLoop::new().unwrap(), main).unwrap();
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn a_past_reader_is_not_named_when_an_unknown_thread_writes() {
         let dump = dump();
         assert_eq!(find(&dump, "late").waits_for, None, "{dump}");
     };
-    round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap();
+    round_robin_over(&mut EventLoop::new().unwrap(), main).unwrap();
 }
 
 /// Waits for either.
@@ -288,7 +288,7 @@ fn system_calls_are_counted_by_kind_and_queues_by_length() {
             assert!(name.starts_with("selvedge_") && value.parse::<f64>().is_ok(), "{line}");
         }
     };
-    round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap();
+    round_robin_over(&mut EventLoop::new().unwrap(), main).unwrap();
 }
 
 #[test]

@@ -6,8 +6,8 @@ use selvedge::net::{TcpListener, TcpStream};
 use selvedge::scope::{Selected, select};
 use selvedge::sim::{VirtualTime, simulated};
 use selvedge::stm::{
-    Engine, GlobalLock, TMVar, TQueue, TVar, TWord, Tried, Tx, Versioned, atomically, atomically_blocking,
-    atomically_until_with, atomically_with, register_delay, register_delay_with, wait_for,
+    TMVar, TQueue, TVar, TWord, Tried, Tx, atomically, atomically_blocking, atomically_until, register_delay,
+    wait_for,
 };
 use selvedge::sync::wait_blocking;
 use selvedge::{
@@ -133,12 +133,12 @@ async fn bank() {
     assert_eq!(atomically(|tx| audit(tx, &accounts)).await, 800);
 }
 
-async fn time_limits_of<E: Engine>() {
+async fn time_limits() {
     let begun = Time::now();
-    let (var, late) = (TWord::<u32, E>::with_engine(0), register_delay_with::<E>(ms(20)));
+    let (var, late) = (TWord::new(0_u32), register_delay(ms(20)));
     let waits = |enough: u32, limit: u64| {
         let var = var.clone();
-        atomically_until_with::<E, _>(begun + ms(limit), move |tx| {
+        atomically_until(begun + ms(limit), move |tx| {
             let n = var.read(tx)?;
             tx.check(n >= enough)
         })
@@ -147,19 +147,13 @@ async fn time_limits_of<E: Engine>() {
     let in_time = spawn(waits(1, 60_000));
     let at_once = waits(0, 0).await;
     assert!(at_once.is_ok(), "a transaction that need not wait is not too late");
-    atomically_with::<E, _>(|tx| tx.or_else(|tx| tx.check(var.read(tx)? > 0), |tx| tx.check(late.read(tx)?)))
-        .await;
+    atomically(|tx| tx.or_else(|tx| tx.check(var.read(tx)? > 0), |tx| tx.check(late.read(tx)?))).await;
     assert!(Time::now().since(begun) >= ms(20) && var.read_now() == 0);
-    atomically_with::<E, _>(|tx| var.modify(tx, |n| n + 1)).await;
+    atomically(|tx| var.modify(tx, |n| n + 1)).await;
     assert!(in_time.await.unwrap().is_ok());
-    atomically_with::<E, _>(|tx| tx.check(late.read(tx)?)).await;
-    let at_once = register_delay_with::<E>(Duration::ZERO);
-    atomically_with::<E, _>(|tx| tx.check(at_once.read(tx)?)).await;
-}
-
-async fn time_limits() {
-    time_limits_of::<Versioned>().await;
-    time_limits_of::<GlobalLock>().await;
+    atomically(|tx| tx.check(late.read(tx)?)).await;
+    let at_once = register_delay(Duration::ZERO);
+    atomically(|tx| tx.check(at_once.read(tx)?)).await;
 }
 
 /// The programs, anew for each run.

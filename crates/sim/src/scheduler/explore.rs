@@ -6,7 +6,7 @@
 //! the same choices.
 
 use super::spare::Spare;
-use super::{Failed, Simulation, VirtualTime};
+use super::{Simulation, SimulationError, VirtualTime};
 use crate::World;
 use selvedge_core::Events;
 use std::future::Future;
@@ -85,7 +85,10 @@ impl Explorer {
     ///
     /// # Errors
     /// The first run that failed.
-    pub fn check<F: Future + 'static>(&self, mut program: impl FnMut() -> F) -> Result<Explored, Failed> {
+    pub fn check<F: Future + 'static>(
+        &self,
+        mut program: impl FnMut() -> F,
+    ) -> Result<Explored, SimulationError> {
         self.check_with(|| (VirtualTime::new(), program()))
     }
 
@@ -96,7 +99,7 @@ impl Explorer {
     pub fn check_with<E: Events, F: Future + 'static>(
         &self,
         mut program: impl FnMut() -> (E, F),
-    ) -> Result<Explored, Failed> {
+    ) -> Result<Explored, SimulationError> {
         self.search(|simulation, made| {
             let (mut events, main) = program();
             simulation.run_noting(&mut events, main, None, made).map(drop)
@@ -114,8 +117,8 @@ impl Explorer {
     /// world's [order](World::order).
     ///
     /// # Errors
-    /// The first run that failed. To repeat it, give the world its [schedule](Failed::schedule):
-    /// `world.order(Simulation::replay(schedule))`.
+    /// The first run that failed. To repeat it, give the world its
+    /// [schedule](SimulationError::schedule): `world.order(Simulation::replay(schedule))`.
     ///
     /// # Examples
     /// ```
@@ -147,15 +150,15 @@ impl Explorer {
         &self,
         world: &World,
         mut program: impl FnMut() -> F,
-    ) -> Result<Explored, Failed> {
+    ) -> Result<Explored, SimulationError> {
         self.search(|simulation, made| world.clone().order(simulation).run_noting(program(), made).map(drop))
     }
 
     /// Calls `run` with one order after the other. `run` notes each choice that was made.
     fn search(
         &self,
-        mut run: impl FnMut(Simulation, &mut Vec<(u32, u32)>) -> Result<(), Failed>,
-    ) -> Result<Explored, Failed> {
+        mut run: impl FnMut(Simulation, &mut Vec<(u32, u32)>) -> Result<(), SimulationError>,
+    ) -> Result<Explored, SimulationError> {
         let _spare = Spare::keep();
         let mut choices = Vec::new();
         for schedules in 1..=self.schedules_max {

@@ -1,5 +1,5 @@
-//! [`Failed`] and [`Why`]: the report of a simulated run that failed, with the way to repeat it: a
-//! seed, or a schedule.
+//! [`SimulationError`] and [`Why`]: the report of a simulated run that failed, with the way to
+//! repeat it: a seed, or a schedule.
 //!
 //! `Simulation`, `Explorer` and `World` return it. Its `Debug` is the same text as its `Display`,
 //! because a test that unwraps prints the former.
@@ -10,7 +10,7 @@ use std::fmt;
 
 /// A simulated run that failed: the reason, and how to repeat the run.
 #[derive(Clone)]
-pub struct Failed {
+pub struct SimulationError {
     why: Why,
     steps: u64,
     seed: Option<u64>,
@@ -38,18 +38,18 @@ pub enum Why {
     Error(String),
 }
 
-impl Failed {
+impl SimulationError {
     /// A run in the order that a seed determined.
-    pub(super) fn with_seed(why: Why, steps: u64, seed: u64) -> Failed {
-        Failed { why, steps, seed: Some(seed), choices: Vec::new() }
+    pub(super) fn with_seed(why: Why, steps: u64, seed: u64) -> SimulationError {
+        SimulationError { why, steps, seed: Some(seed), choices: Vec::new() }
     }
 
     /// A run with given choices. `made` has each choice that it made.
-    pub(super) fn in_schedule(why: Why, steps: u64, made: &[(u32, u32)]) -> Failed {
+    pub(super) fn in_schedule(why: Why, steps: u64, made: &[(u32, u32)]) -> SimulationError {
         // A replay makes choice 0 where no choice is given, so the zeros at the end are left out.
         let len = made.iter().rposition(|made| made.0 > 0).map_or(0, |last| last + 1);
         let choices = made[..len].iter().map(|made| made.0).collect();
-        Failed { why, steps, seed: None, choices }
+        SimulationError { why, steps, seed: None, choices }
     }
 
     /// The reason.
@@ -70,7 +70,7 @@ impl Failed {
     }
 }
 
-impl fmt::Display for Failed {
+impl fmt::Display for SimulationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.seed {
             Some(seed) => write!(f, "seed {seed} fails")?,
@@ -92,13 +92,13 @@ impl fmt::Display for Failed {
 }
 
 /// The same text as `Display`, because a test that unwraps prints it.
-impl fmt::Debug for Failed {
+impl fmt::Debug for SimulationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-impl std::error::Error for Failed {}
+impl std::error::Error for SimulationError {}
 
 impl From<RunError> for Why {
     fn from(error: RunError) -> Why {

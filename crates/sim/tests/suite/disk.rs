@@ -1,7 +1,7 @@
 //! The simulated disk behaves like the real disk, and loses content that was not synced.
 
 use proptest::prelude::*;
-use selvedge_core::{Time, round_robin_with, sleep, spawn_local};
+use selvedge_core::{Time, round_robin_over, sleep, spawn_local};
 use selvedge_io::EventLoop;
 use selvedge_io::fs::{self, AlignedBuf, File};
 use selvedge_io::net::{TcpListener, TcpStream};
@@ -269,7 +269,7 @@ proptest! {
         let root = directory.path().join(below);
         std::fs::create_dir_all(&root).unwrap();
         let upper = format!("/upper/{below}");
-        let real = round_robin_with(&mut EventLoop::new().unwrap(), take_all(root.clone(), steps.clone())).unwrap();
+        let real = round_robin_over(&mut EventLoop::new().unwrap(), take_all(root.clone(), steps.clone())).unwrap();
         let mut disk = Disk::new();
         disk.create_dir_all(&upper).unwrap();
         let simulated = World::new(1).disk(disk).run(take_all(upper.into(), steps.clone())).unwrap();

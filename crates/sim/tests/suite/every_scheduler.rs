@@ -7,7 +7,7 @@
 
 use crate::schedulers::Scheduler;
 use selvedge_core::RunError;
-use selvedge_sim::{Conditions, Failed, Simulation, VirtualTime, Why, World};
+use selvedge_sim::{Conditions, Simulation, SimulationError, VirtualTime, Why, World};
 use std::cell::Cell;
 
 /// Priorities that change cost a step as much as there are threads, so the tests take few seeds.
@@ -63,7 +63,7 @@ fn order() -> Simulation {
     }
 }
 
-fn error(failed: Failed) -> RunError {
+fn error(failed: SimulationError) -> RunError {
     match failed.why() {
         Why::Deadlock(deadlock) => RunError::Deadlock(deadlock.clone()),
         Why::MainExited => RunError::MainExited,

@@ -28,7 +28,7 @@ use std::task::{Poll, Waker};
 /// ```
 /// use selvedge::stack::{FlowWire, SimulatedWire, Stack, StackOptions, TcpListener, Weather};
 ///
-/// # fn main() -> Result<(), selvedge::Failure> {
+/// # fn main() -> Result<(), selvedge::SchedulerError> {
 /// selvedge::run(async {
 ///     let (_left, right) = SimulatedWire::pair(7, Weather::default());
 ///     let options = StackOptions::new().address([10, 0, 0, 2].into(), 24).unwrap();

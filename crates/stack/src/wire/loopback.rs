@@ -11,7 +11,7 @@ use super::{Receiving, Wire};
 /// ```
 /// use selvedge::stack::{Loopback, Stack, StackOptions, TcpListener, TcpStream};
 ///
-/// # fn main() -> Result<(), selvedge::Failure> {
+/// # fn main() -> Result<(), selvedge::SchedulerError> {
 /// selvedge::run(async {
 ///     let options = StackOptions::new().address([127, 0, 0, 1].into(), 8).unwrap();
 ///     let stack = Stack::start(options, Loopback);

@@ -19,12 +19,12 @@ async fn transfer(control: Congestion, lost: u32) -> Duration {
 
     let at = address("10.0.0.2:80");
     let tcp = TcpOptions::new().congestion(control).buffer(65_000).first_buffer(65_000);
-    let listener = TcpListener::bind_with(&server, at, tcp.clone()).unwrap();
+    let listener = TcpListener::bind_with_options(&server, at, tcp.clone()).unwrap();
     let sending = spawn(async move {
         let (stream, _) = listener.accept().await.unwrap();
         stream.write_all(&[7; 60_000]).await.unwrap();
     });
-    let stream = TcpStream::connect_with(&client, at, tcp).await.unwrap();
+    let stream = TcpStream::connect_with_options(&client, at, tcp).await.unwrap();
     let before = now();
     stream.read_exact(&mut [0; 60_000]).await.unwrap();
     let took = now().since(before);

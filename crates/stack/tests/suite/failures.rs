@@ -63,7 +63,7 @@ fn a_host_that_does_not_answer_times_out_in_the_time_it_has() {
         for seconds in [3, 20] {
             let before = now();
             let hasty = TcpOptions::new().connect_limit(seconds * SECOND);
-            let error = TcpStream::connect_with(&client, at, hasty).await.unwrap_err();
+            let error = TcpStream::connect_with_options(&client, at, hasty).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::TimedOut);
             assert_eq!(now().since(before).as_secs(), u64::from(seconds));
         }
@@ -133,7 +133,8 @@ async fn cut_off(options_of_it: TcpOptions) -> (TcpStream, Stack) {
     let between =
         [spawn(carry(right.clone(), far.clone(), Duration::ZERO)), spawn(carry(far, right, Duration::ZERO))];
     let listener = TcpListener::bind(&server, address("10.0.0.2:80")).unwrap();
-    let stream = TcpStream::connect_with(&client, address("10.0.0.2:80"), options_of_it).await.unwrap();
+    let stream =
+        TcpStream::connect_with_options(&client, address("10.0.0.2:80"), options_of_it).await.unwrap();
     let (accepted, _) = listener.accept().await.unwrap();
     stream.write_all(b"warp").await.unwrap();
     accepted.read_exact(&mut [0; 4]).await.unwrap();
@@ -177,8 +178,9 @@ fn a_peer_that_answers_keeps_a_stream_at_rest_alive() {
     simulate(0..5, || async {
         let (client, server) = two_stacks(1, Weather { lost: 100, ..Weather::default() });
         let alive = TcpOptions::new().keep_alive(Some(SECOND)).peer_limit(Some(20 * SECOND));
-        let listener = TcpListener::bind_with(&server, address("10.0.0.2:80"), alive.clone()).unwrap();
-        let stream = TcpStream::connect_with(&client, address("10.0.0.2:80"), alive).await.unwrap();
+        let listener =
+            TcpListener::bind_with_options(&server, address("10.0.0.2:80"), alive.clone()).unwrap();
+        let stream = TcpStream::connect_with_options(&client, address("10.0.0.2:80"), alive).await.unwrap();
         let (accepted, _) = listener.accept().await.unwrap();
         sleep(200 * SECOND).await;
         stream.write_all(b"warp").await.unwrap();

@@ -99,7 +99,7 @@ fn a_connection_by_a_cookie_is_like_any_other() {
             ("10.0.0.2:81", Some(large.clone())),
             ("[fd00::2]:81", Some(large)),
         ] {
-            let server = spawn(echo(TcpListener::bind_with(&server, address(at), tcp).unwrap()));
+            let server = spawn(echo(TcpListener::bind_with_options(&server, address(at), tcp).unwrap()));
             ask(&client, at, 40_000).await;
             server.cancel();
         }

@@ -19,8 +19,8 @@ async fn connection(tcp: &TcpOptions) -> (Arc<TcpStream>, Arc<TcpStream>) {
     let (right, far) = (Arc::new(right), Arc::new(far));
     drop((spawn(carry(right.clone(), far.clone(), WAY)), spawn(carry(far, right, WAY))));
     let at = address("10.0.0.2:80");
-    let listener = TcpListener::bind_with(&server, at, tcp.clone()).unwrap();
-    let stream = TcpStream::connect_with(&client, at, tcp.clone()).await.unwrap();
+    let listener = TcpListener::bind_with_options(&server, at, tcp.clone()).unwrap();
+    let stream = TcpStream::connect_with_options(&client, at, tcp.clone()).await.unwrap();
     let (accepted, _) = listener.accept().await.unwrap();
     (Arc::new(stream), Arc::new(accepted))
 }

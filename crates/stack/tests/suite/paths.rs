@@ -58,13 +58,13 @@ async fn transfer(most: usize, router: Router) -> (Duration, usize) {
     let back = spawn(narrow(far, right, (1500, router), Arc::default()));
     let at = address("10.0.0.2:80");
     let full = TcpOptions::new().buffer(LENGTH).first_buffer(LENGTH);
-    let listener = TcpListener::bind_with(&server, at, full.clone()).unwrap();
+    let listener = TcpListener::bind_with_options(&server, at, full.clone()).unwrap();
     let before = now();
     for _ in 0..2 {
         let client = client.clone();
         let full = full.clone();
         let sending = spawn(async move {
-            let stream = TcpStream::connect_with(&client, at, full).await.unwrap();
+            let stream = TcpStream::connect_with_options(&client, at, full).await.unwrap();
             stream.write_all(&[7; LENGTH]).await.unwrap();
             stream.shutdown(std::net::Shutdown::Write).unwrap();
             stream

@@ -55,12 +55,12 @@ async fn transfer(seed: u64, lost: u32) -> (Duration, usize) {
     let between = [spawn(carry_in_order(right.clone(), far.clone())), spawn(carry_in_order(far, right))];
     let at = address("10.0.0.2:80");
     let tcp = TcpOptions::new().buffer(0xFFFF).first_buffer(0xFFFF);
-    let listener = TcpListener::bind_with(&server, at, tcp.clone()).unwrap();
+    let listener = TcpListener::bind_with_options(&server, at, tcp.clone()).unwrap();
     let sending = spawn(async move {
         let (stream, _) = listener.accept().await.unwrap();
         stream.write_all(&[7; LENGTH]).await.unwrap();
     });
-    let stream = TcpStream::connect_with(&client, at, tcp).await.unwrap();
+    let stream = TcpStream::connect_with_options(&client, at, tcp).await.unwrap();
     let before = now();
     stream.read_exact(&mut vec![0; LENGTH]).await.unwrap();
     let took = now().since(before);

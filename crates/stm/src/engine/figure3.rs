@@ -63,7 +63,7 @@ use std::fmt;
 ///     atomically_with::<Figure3, _>(|tx| shared.modify(tx, |n| n * 2)).await;
 ///     assert_eq!(shared.read_now(), 2);
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 ///
 /// [`Versioned`]: crate::Versioned
@@ -122,7 +122,7 @@ impl sealed::Engine for Figure3 {
     #[inline(never)]
     fn read(passes: &mut Passes, log: &mut Log, inner: Borrowed<'_>) -> Result<*mut (), Conflict> {
         let (seen, value) = look_again(&inner)?;
-        log.note_read(inner.pointer(), seen);
+        log.note_read(inner.address(), seen);
         passes.until_compared -= 1;
         if passes.until_compared == 0 {
             passes.compare(log)?;

@@ -25,7 +25,7 @@ use crate::world::world;
 ///     });
 ///     assert_eq!(doubled.await, Ok(2));
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub enum GlobalLock {}
@@ -54,7 +54,7 @@ impl sealed::Engine for GlobalLock {
 
     fn read(guard: &mut Self::Attempt, log: &mut Log, inner: Borrowed<'_>) -> Result<*mut (), Conflict> {
         let (seen, value) = Self::glance(guard, log, &inner).ok_or(Conflict)?;
-        log.note_read(inner.pointer(), seen);
+        log.note_read(inner.address(), seen);
         Ok(value)
     }
 

@@ -58,7 +58,7 @@ use std::fmt;
 ///     atomically_with::<NOrec, _>(|tx| shared.modify(tx, |n| n * 2)).await;
 ///     assert_eq!(shared.read_now(), 2);
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub enum NOrec {}
@@ -121,7 +121,7 @@ impl sealed::Engine for NOrec {
             true => inner.value.load(Ordering::Acquire),
             false => attempt.read_anew(log, &inner)?,
         };
-        log.note_read(inner.pointer(), value.addr() as u64);
+        log.note_read(inner.address(), value.addr() as u64);
         Ok(value)
     }
 
@@ -147,9 +147,9 @@ impl sealed::Engine for NOrec {
         let mut found = 0;
         for write in &mut session.log.writes {
             // SAFETY: the session of the log is pinned.
-            write.found = unsafe { write.inner.as_ref() }.word.load(Ordering::SeqCst);
+            write.found = unsafe { write.variable.inner() }.word.load(Ordering::SeqCst);
             found |= write.found;
-            store_value(write, &mut session.unlinked);
+            store_value(write, &mut session.member.unlinked);
         }
         attempt.unlock(attempt.snapshot + 2);
         Ok(HasWaiters::among(found))
@@ -196,7 +196,7 @@ impl Sequenced {
     /// Moves the snapshot on to a sequence at which the log holds.
     fn compare(&mut self, log: &Log) -> Result<(), Conflict> {
         // SAFETY: the session of the log is pinned.
-        let now = |read: &ReadEntry| unsafe { read.inner.as_ref() }.value.load(Ordering::Acquire);
+        let now = |read: &ReadEntry| unsafe { read.variable.inner() }.value.load(Ordering::Acquire);
         for _ in 0..LOOKS {
             let before = sequence().load(Ordering::SeqCst);
             if before & 1 == 0 {

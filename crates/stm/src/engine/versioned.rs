@@ -1,9 +1,10 @@
 //! [`Versioned`]: versions, and a clock that few commits raise.
 
 use super::{
-    Conflict, Engine, HasWaiters, announce_by_version, exchange, give_back, lock_all, look, look_again,
-    publish, sealed, store_value, unlock, versions_hold, versions_hold_under_locks,
+    Conflict, Engine, HasWaiters, announce_by_version, lock_all, look, look_again, publish, sealed,
+    store_value, unlock, versions_hold, versions_hold_under_locks,
 };
+use crate::locks::{exchange, give_back};
 use crate::log::Log;
 use crate::primitives::{Ordering, in_one_order};
 use crate::reads::ReadEntry;
@@ -118,7 +119,7 @@ impl sealed::Engine for Versioned {
     #[inline(never)]
     fn read(snapshot: &mut Snapshot, log: &mut Log, inner: Borrowed<'_>) -> Result<*mut (), Conflict> {
         let (word, value) = look_again(&inner)?;
-        log.note_read(inner.pointer(), word);
+        log.note_read(inner.address(), word);
         if word > snapshot.stamp && log.reads.len() > 1 {
             snapshot.meet_newer(&log.reads)?;
         }
@@ -153,7 +154,7 @@ impl sealed::Engine for Versioned {
 fn commit_one<const WAITED: bool>(session: &mut Session) -> bool {
     let [write] = &mut session.log.writes[..] else { return false };
     // SAFETY: the session of the log is pinned.
-    let inner = unsafe { write.inner.as_ref() };
+    let inner = unsafe { write.variable.inner() };
     let found = inner.word.load(Ordering::Relaxed);
     if found >= if WAITED { LOCKED } else { WAITERS } || !exchange(inner, found) {
         return false;
@@ -164,9 +165,9 @@ fn commit_one<const WAITED: bool>(session: &mut Session) -> bool {
     let newest = old.max(world().clock.0.load(Ordering::SeqCst));
     let holds = |read: &ReadEntry| {
         // SAFETY: as above.
-        let word = unsafe { read.inner.as_ref() }.word.load(Ordering::SeqCst);
+        let word = unsafe { read.variable.inner() }.word.load(Ordering::SeqCst);
         word == read.seen
-            || if read.inner == write.inner { old == read.seen } else { word == read.seen | WAITERS }
+            || if read.variable == write.variable { old == read.seen } else { word == read.seen | WAITERS }
     };
     if testing::is_shaken() || !session.log.reads.iter().all(holds) {
         give_back(inner, found);
@@ -175,7 +176,7 @@ fn commit_one<const WAITED: bool>(session: &mut Session) -> bool {
     if WAITED {
         write.found = found;
     }
-    store_value(write, &mut session.unlinked);
+    store_value(write, &mut session.member.unlinked);
     inner.word.store(newest + 1, Ordering::Release);
     true
 }

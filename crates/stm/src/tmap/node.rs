@@ -2,7 +2,7 @@
 
 use crate::cells::{CellValue, Cells, CellsRef};
 use crate::engine::Engine;
-use crate::session::Free;
+use crate::garbage::Free;
 use std::any::type_name;
 use std::borrow::Borrow;
 use std::marker::PhantomData;

@@ -1,7 +1,6 @@
 //! Waits for predicates, under each engine: which transactions run, and that no wake-up is lost.
 
 use selvedge_core::{JoinError, round_robin, spawn, yield_now};
-use selvedge_stm::testing::is_waited_for;
 use selvedge_stm::{
     Abort, Engine, Figure3, TWord, Tried, Tx, Versioned, atomically_with, reclaim, try_atomically_with,
     wait_for,
@@ -361,7 +360,7 @@ fn a_turn_without_effect_leaves_no_mark<E: Engine>() {
     let (x, y) = (word::<E>(0), word::<E>(0));
     let mut waits = Some(Box::pin(counted(&Arc::default(), at_least(&x, 1))));
     assert!(poll(waits.as_mut().expect("made above").as_mut()).is_pending());
-    assert!(is_waited_for(&x));
+    assert!(x.is_waited_for());
     let mut runs = 0;
     let given_up = wait_blocking(try_atomically_with::<E, (), _>(|tx| {
         x.read(tx)?;
@@ -369,7 +368,7 @@ fn a_turn_without_effect_leaves_no_mark<E: Engine>() {
         if runs > 32 {
             // The turn.
             waits = None;
-            return Err(Abort::Error(is_waited_for(&x)));
+            return Err(Abort::Error(x.is_waited_for()));
         }
         let n = y.read(tx)?;
         thread::scope(|scope| scope.spawn(|| set(&y, n + 1)).join().unwrap());
@@ -377,7 +376,7 @@ fn a_turn_without_effect_leaves_no_mark<E: Engine>() {
         Ok(())
     }));
     assert_eq!(given_up, Err(true), "the turn has locked the word with its mark");
-    assert!(!is_waited_for(&x));
+    assert!(!x.is_waited_for());
 }
 
 #[test]

@@ -10,7 +10,7 @@ fn operations(source: &str) -> Vec<(String, String)> {
     let mut above = String::new();
     let mut lines = source.lines();
     while let Some(line) = lines.next() {
-        if line.starts_with("    pub fn ") {
+        if line.trim_start().starts_with("pub fn ") {
             let mut signature = line.to_string();
             while !signature.trim_end().ends_with('{') {
                 signature += lines.next().expect("a signature ends");

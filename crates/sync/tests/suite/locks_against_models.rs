@@ -282,7 +282,11 @@ fn a_promise<M: Mode>(
                 let (id, claimed) = waiters.begin(promise.claim());
                 assert_eq!(
                     claimed,
-                    settled.map(|kept: bool| if kept { Ok(&7) } else { Err(selvedge_sync::Broken) })
+                    settled.map(|kept: bool| if kept {
+                        Ok(&7)
+                    } else {
+                        Err(selvedge_sync::BrokenPromiseError)
+                    })
                 );
                 if claimed.is_none() {
                     waiting.insert(id);

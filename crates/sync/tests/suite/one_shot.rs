@@ -1,7 +1,7 @@
 //! The one-shot channel: which end owns the value, and how each end learns that the other is gone.
 
 use selvedge_core::{round_robin, spawn_local, yield_now};
-use selvedge_sync::{NoReply, Replier, one_shot, one_shot_local};
+use selvedge_sync::{NoReplyError, Replier, one_shot, one_shot_local};
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
@@ -27,7 +27,7 @@ fn a_replier_that_is_dropped_tells_the_taker() {
         drop(replier);
         waiting.await.unwrap()
     });
-    assert_eq!(value.unwrap(), (Err(NoReply), Err(NoReply)));
+    assert_eq!(value.unwrap(), (Err(NoReplyError), Err(NoReplyError)));
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_take_that_is_given_up_after_the_value_was_handed_to_it_loses_nothing() {
         replier.reply(7).unwrap();
     }
     assert_eq!(pin!(reply.take()).poll(&mut cx), Poll::Ready(Ok(7)));
-    assert_eq!(pin!(reply.take()).poll(&mut cx), Poll::Ready(Err(NoReply)));
+    assert_eq!(pin!(reply.take()).poll(&mut cx), Poll::Ready(Err(NoReplyError)));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// The result of a put or of a take.
 #[derive(Debug, PartialEq, Clone)]
 enum Got {
-    Put(Result<(), Closed<u32>>),
+    Put(Result<(), ClosedError<u32>>),
     Taken(Option<u32>),
 }
 
@@ -25,9 +25,9 @@ struct Fifo {
 }
 
 impl Fifo {
-    fn put(&mut self, value: u32) -> Option<Result<(), Closed<u32>>> {
+    fn put(&mut self, value: u32) -> Option<Result<(), ClosedError<u32>>> {
         if self.closed {
-            return Some(Err(Closed(value)));
+            return Some(Err(ClosedError(value)));
         }
         if let Some(taker) = self.taking.pop_front() {
             self.served.insert(taker, Got::Taken(Some(value)));
@@ -59,7 +59,7 @@ impl Fifo {
     fn close(&mut self) {
         self.closed = true;
         for (putter, value) in self.putting.drain(..) {
-            self.served.insert(putter, Got::Put(Err(Closed(value))));
+            self.served.insert(putter, Got::Put(Err(ClosedError(value))));
         }
         for taker in self.taking.drain(..) {
             self.served.insert(taker, Got::Taken(None));
@@ -103,7 +103,7 @@ fn a_bounded_fifo<M: Mode>(fifo: &BoundedFifo<u32, M>, ops: Vec<(u8, usize)>) {
             }
             6 => match (fifo.try_put(value), model.put(value)) {
                 (Ok(()), Some(Ok(()))) => {}
-                (Err(TryPutError::Closed(v)), Some(Err(Closed(w)))) => assert_eq!(v, w),
+                (Err(TryPutError::Closed(v)), Some(Err(ClosedError(w)))) => assert_eq!(v, w),
                 (Err(TryPutError::Full(v)), None) => assert_eq!(v, value),
                 other => panic!("{other:?}"),
             },
@@ -296,7 +296,7 @@ fn a_watched_value<M: Mode>((setter, watcher): (Setter<usize, M>, Watcher<usize,
     let mut idle = vec![(watcher, 0)];
     let mut waiting = BTreeSet::new();
     // For each watcher that has been told, the change that it was told of.
-    let mut served: BTreeMap<usize, Result<usize, Unwatchable>> = BTreeMap::new();
+    let mut served: BTreeMap<usize, Result<usize, WatchError>> = BTreeMap::new();
     let mut waiters = Waiters::new();
     for (op, n) in ops {
         match op {
@@ -315,7 +315,7 @@ fn a_watched_value<M: Mode>((setter, watcher): (Setter<usize, M>, Watcher<usize,
                     (watcher, told)
                 });
                 let expected = if seen != changes { Some(Ok(())) } else { None };
-                let expected = expected.or(setter.is_none().then_some(Err(Unwatchable)));
+                let expected = expected.or(setter.is_none().then_some(Err(WatchError)));
                 assert_eq!(told.as_ref().map(|(_, told)| *told), expected);
                 match told {
                     Some((watcher, _)) => idle.push((watcher, changes)),
@@ -347,7 +347,7 @@ fn a_watched_value<M: Mode>((setter, watcher): (Setter<usize, M>, Watcher<usize,
             8 => idle.extend(setter.as_ref().map(|setter| (setter.watcher(), changes))),
             _ if n == 0 => {
                 setter = None;
-                served.extend(std::mem::take(&mut waiting).into_iter().map(|id| (id, Err(Unwatchable))));
+                served.extend(std::mem::take(&mut waiting).into_iter().map(|id| (id, Err(WatchError))));
             }
             _ => {}
         }
@@ -420,6 +420,6 @@ fn ends_close_when_the_last_of_a_kind_goes() {
     let (putter, taker) = BoundedFifo::ends(1);
     putter.try_put(1).unwrap();
     drop((taker.clone(), taker));
-    assert_eq!(putter.put_blocking(2), Err(Closed(2)));
+    assert_eq!(putter.put_blocking(2), Err(ClosedError(2)));
     assert!(putter.fifo().is_empty(), "values without a taker are dropped");
 }

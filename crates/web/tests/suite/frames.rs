@@ -1,7 +1,7 @@
 //! What a WebSocket does with each kind of frame: the cases of the Autobahn test suite (its groups
 //! 1 to 7), sent byte by byte as a peer may send them.
 
-use selvedge_core::{round_robin_with, spawn_local};
+use selvedge_core::{round_robin_over, spawn_local};
 use selvedge_http::{Config, Site};
 use selvedge_io::EventLoop;
 use selvedge_io::net::UnixStream;
@@ -112,7 +112,7 @@ fn answers(sent: &[u8], cut: usize) -> (Vec<Frame>, bool) {
         server.await.unwrap();
         (frames, has_ended)
     };
-    round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap()
+    round_robin_over(&mut EventLoop::new().unwrap(), main).unwrap()
 }
 
 /// Sends `sent` whole and in small pieces. The server must answer with `expected`. Then it must end

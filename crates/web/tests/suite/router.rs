@@ -1,6 +1,6 @@
 //! Which function answers, and with which arguments.
 
-use selvedge_core::round_robin_with;
+use selvedge_core::round_robin_over;
 use selvedge_http::{Config, DocumentRoot};
 use selvedge_io::EventLoop;
 use selvedge_web::testing::{TestRequest, TestResponse, ask, get, post};
@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 fn run<T: 'static>(main: impl Future<Output = T> + 'static) -> T {
-    round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap()
+    round_robin_over(&mut EventLoop::new().unwrap(), main).unwrap()
 }
 
 /// The status and the text of the answers to some calls.
@@ -299,6 +299,6 @@ fn a_part_that_is_asked_again_behind_its_end_leaves_the_next_part() {
     let body = format!("{}{}{}--x--\r\n", part("one"), part("three"), part(""));
     let call = TestRequest::post("/").header("content-type", "multipart/form-data; boundary=x").body(body);
     let main = async { ask(&Router::new().post("/", lens), call).await.text().to_string() };
-    let text = round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap();
+    let text = round_robin_over(&mut EventLoop::new().unwrap(), main).unwrap();
     assert_eq!(text, "3 5 0 ");
 }

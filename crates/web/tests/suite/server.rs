@@ -32,7 +32,7 @@ fn every_worker_serves_and_requests_in_flight_are_finished() {
     let server = Server::bind("127.0.0.1:0").unwrap().workers(3);
     let (address, stop) = (server.address(), Stop::new());
     let told = stop.clone();
-    let running = thread::spawn(move || server.run_until(&told, router));
+    let running = thread::spawn(move || server.run_unless_stopped(&told, router));
     // Each request has a connection of its own, and the kernel spreads them.
     let mut seen = HashSet::new();
     for _ in 0..1000 {

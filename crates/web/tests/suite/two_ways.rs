@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use selvedge_core::{round_robin_with, spawn_local, yield_now};
+use selvedge_core::{round_robin_over, spawn_local, yield_now};
 use selvedge_handler::{Caller, Handler, PlainCall, PlainRequest, Request, Response};
 use selvedge_http::{Config, Site};
 use selvedge_io::EventLoop;
@@ -206,7 +206,7 @@ fn answers(is_short: bool, requests: &[&str], taken: &Rc<Cell<usize>>) -> String
         server.await.unwrap();
         got
     };
-    let got = round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap();
+    let got = round_robin_over(&mut EventLoop::new().unwrap(), main).unwrap();
     let text = got.escape_ascii().to_string();
     let lines = text.split("\\r\\n").filter(|line| !line.starts_with("Date: "));
     lines.collect::<Vec<_>>().join("\n")

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use selvedge_core::{Time, round_robin_with, spawn_local};
+use selvedge_core::{Time, round_robin_over, spawn_local};
 use selvedge_handler::{Duplex, Upgraded};
 use selvedge_http::{Config, Site};
 use selvedge_io::EventLoop;
@@ -53,7 +53,7 @@ fn with_socket<T: 'static>(client: impl AsyncFnOnce(WebSocket) -> T + 'static) -
         server.await.unwrap();
         result
     };
-    round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap()
+    round_robin_over(&mut EventLoop::new().unwrap(), main).unwrap()
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_request_that_asks_for_no_socket_is_told_so() {
         assert_eq!((old.status(), old.header("sec-websocket-version")), (400, Some("13")));
         assert_eq!(ask(&router, asks().header("sec-websocket-version", "13")).await.status(), 400);
     };
-    round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap();
+    round_robin_over(&mut EventLoop::new().unwrap(), main).unwrap();
 }
 
 /// A connection to a peer that sends nothing more. It takes bytes when `takes` says so.

@@ -5,14 +5,12 @@
 //! output, the greater one into the other. `n` values need `n * (n - 1) / 2` comparators and as
 //! many threads. The paper does not print its network; this one is that of an insertion sort.
 
-use std::io::Write;
-use std::rc::Rc;
-
-use selvedge_core::{Local, NoEvents, round_robin_with, spawn_local};
-use selvedge_sync::MVar;
-
 use super::super::clock::Times;
 use super::bytes::{print_output, print_rate};
+use selvedge_core::{Local, NoEvents, round_robin_over, spawn_local};
+use selvedge_sync::MVar;
+use std::io::Write;
+use std::rc::Rc;
 
 type Wire = Rc<MVar<u32, Local>>;
 
@@ -56,7 +54,7 @@ pub(super) fn sort(input: &str, output: &str) {
     let first = Times::now();
     let text = std::fs::read_to_string(input).expect("the input is there");
     let values = text.lines().map(|line| line.parse().expect("a number is in each line")).collect();
-    let sorted = round_robin_with(&mut NoEvents::new(), sorted(values)).expect("each comparator is fed");
+    let sorted = round_robin_over(&mut NoEvents::new(), sorted(values)).expect("each comparator is fed");
     let mut made = Vec::new();
     for number in sorted {
         writeln!(made, "{number}").expect("vectors can be written");

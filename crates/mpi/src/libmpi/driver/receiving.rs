@@ -8,7 +8,7 @@ use crate::libmpi::frames::{BODY, FrameRead};
 use crate::libmpi::memory::MpiMemory;
 use crate::libmpi::orders::{CommId, WORLD};
 use crate::libmpi::received::Received;
-use selvedge_core::quietly;
+use selvedge_core::internal::quietly;
 
 impl<H: MpiHandle> MpiDriver<H> {
     /// Looks for messages where listeners want some, and takes at most this number from each

@@ -11,7 +11,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use selvedge_core::{Time, round_robin_with, spawn_local};
+use selvedge_core::{Time, round_robin_over, spawn_local};
 use selvedge_io::EventLoop;
 use selvedge_io::net::TcpStream;
 use selvedge_io::time::sleep;
@@ -52,9 +52,9 @@ pub(crate) fn run(plan: Plan) -> Result<Report, Box<dyn Error>> {
     let all = clients(Rc::clone(&shared));
     let events = EventLoop::new()?;
     let elapsed = if busy_poll {
-        round_robin_with(&mut Sleepless(events), all)
+        round_robin_over(&mut Sleepless(events), all)
     } else {
-        round_robin_with(&mut { events }, all)
+        round_robin_over(&mut { events }, all)
     }?;
     let shared = Rc::into_inner(shared).ok_or("a client is left over")?;
     Ok(Report::new(shared.plan, shared.tally.into_inner(), elapsed))

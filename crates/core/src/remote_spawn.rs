@@ -1,8 +1,8 @@
 //! Remote spawns: how an OS thread asks the scheduler of another OS thread to create a thread.
 //!
-//! A [`Birth`] is one remote spawn. [`Adopt`] is the way to a scheduler, and [`Door`] is the way to
-//! a single CPU. The crates above hand a [`Birth`] to the [`Adopt`] that [`adopter`] has given
-//! them.
+//! A [`RemoteSpawn`] is one remote spawn. [`Adopt`] is the way to a scheduler, and [`Door`] is the
+//! way to a single CPU. The crates above hand a [`RemoteSpawn`] to the [`Adopt`] that [`adopter`]
+//! has given them.
 //!
 //! `sched`'s `Handle` is the caller there, and its work-stealing pool implements [`Adopt`]. The
 //! `Door` of a CPU (`cpu.rs`) serves schedulers that have named no other way. A remote spawn runs
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A function that creates a thread on the CPU that it is given. It runs on the OS thread of that
 /// CPU, between two steps.
-pub type Birth = Box<dyn FnOnce(&mut Cpu) + Send>;
+pub type RemoteSpawn = Box<dyn FnOnce(&mut Cpu) + Send>;
 
 /// A scheduler as other OS threads see it: it takes threads that are to be created in it.
 ///
@@ -28,8 +28,8 @@ pub trait Adopt: fmt::Debug + Send + Sync {
     /// Asks the scheduler to create the thread, soon.
     ///
     /// # Errors
-    /// Gives `birth` back if the scheduler has ended. The caller drops it.
-    fn adopt(&self, birth: Birth) -> Result<(), Birth>;
+    /// Gives `spawn` back if the scheduler has ended. The caller drops it.
+    fn adopt(&self, spawn: RemoteSpawn) -> Result<(), RemoteSpawn>;
 }
 
 /// The scheduler of the running thread. `None` outside a thread.
@@ -40,34 +40,34 @@ pub fn adopter() -> Option<Arc<dyn Adopt>> {
 /// The way to one CPU.
 pub(crate) struct Door {
     entry: &'static Entry,
-    births: Mutex<Births>,
+    spawns: Mutex<RemoteSpawns>,
 }
 
 /// The remote spawns that other OS threads have asked of a CPU.
 #[derive(Default)]
-struct Births {
+struct RemoteSpawns {
     /// Whether the CPU is gone, so that it takes no more remote spawns.
     is_closed: bool,
-    list: Vec<Birth>,
+    list: Vec<RemoteSpawn>,
 }
 
 impl Door {
     /// The way to the CPU that has this entry now.
     pub(crate) fn to(entry: &'static Entry) -> Door {
-        Door { entry, births: Mutex::default() }
+        Door { entry, spawns: Mutex::default() }
     }
 
-    fn births(&self) -> MutexGuard<'_, Births> {
-        self.births.lock().expect("no panic under this lock")
+    fn spawns(&self) -> MutexGuard<'_, RemoteSpawns> {
+        self.spawns.lock().expect("no panic under this lock")
     }
 
     /// Makes the CPU take no more remote spawns. The caller drops the remaining ones, without the
     /// lock.
     #[must_use = "it is foreign code"]
-    pub(crate) fn close(&self) -> Vec<Birth> {
-        let mut births = self.births();
-        births.is_closed = true;
-        std::mem::take(&mut births.list)
+    pub(crate) fn close(&self) -> Vec<RemoteSpawn> {
+        let mut spawns = self.spawns();
+        spawns.is_closed = true;
+        std::mem::take(&mut spawns.list)
     }
 }
 
@@ -78,13 +78,13 @@ impl fmt::Debug for Door {
 }
 
 impl Adopt for Door {
-    fn adopt(&self, birth: Birth) -> Result<(), Birth> {
-        let mut births = self.births();
-        if births.is_closed {
-            return Err(birth);
+    fn adopt(&self, spawn: RemoteSpawn) -> Result<(), RemoteSpawn> {
+        let mut spawns = self.spawns();
+        if spawns.is_closed {
+            return Err(spawn);
         }
-        births.list.push(birth);
-        drop(births);
+        spawns.list.push(spawn);
+        drop(spawns);
         // Key 0 belongs to no thread: it makes the CPU open its inbox, and then look for remote
         // spawns.
         directory::post_to(self.entry, 0);
@@ -101,11 +101,11 @@ impl Cpu {
     /// Runs the remote spawns that were asked for.
     #[cold]
     pub(crate) fn bear(&mut self) {
-        let births = std::mem::take(&mut self.inner().door.births().list);
-        for birth in births {
+        let spawns = std::mem::take(&mut self.inner().door.spawns().list);
+        for spawn in spawns {
             // A remote spawn may wake a foreign waker, or drop a future for which there is no room.
             // Both are code of the program, which may panic.
-            quietly(|| birth(self));
+            quietly(|| spawn(self));
         }
     }
 }

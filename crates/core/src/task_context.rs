@@ -1,5 +1,5 @@
-//! The task context of a poll: one value ([`Around`]) and one pointer for each stack, which the
-//! crates above read and exchange. And the stack itself ([`this_stack`]).
+//! The task context of a poll: one value ([`TaskContext`]) and one pointer for each stack, which
+//! the crates above read and exchange. And the stack itself ([`this_stack`]).
 //!
 //! `selvedge-scope` keeps the scope around a poll here, and `selvedge-lazy` the evaluation. A poll
 //! that sets one of the two restores it at its end. Code that leaves its stack in the middle of
@@ -19,10 +19,10 @@ use std::sync::Arc;
 pub struct CancelPayload;
 
 /// The task context of a poll. `selvedge-scope` keeps a scope here.
-pub type Around = Arc<dyn Any + Send + Sync>;
+pub type TaskContext = Arc<dyn Any + Send + Sync>;
 
 std::thread_local! {
-    static AROUND: Cell<Option<Around>> = const { Cell::new(None) };
+    static TASK_CONTEXT: Cell<Option<TaskContext>> = const { Cell::new(None) };
     static STACK: Cell<*const ()> = const { Cell::new(ptr::null()) };
 }
 
@@ -32,17 +32,17 @@ thread_local!(static FRAME: Cell<*const ()> = const { Cell::new(ptr::null()) });
 thread_local!(static FRAME: Cell<*const ()> = Cell::new(ptr::null()));
 
 /// The task context of the caller's poll. `None` also while the OS thread ends.
-pub fn around() -> Option<Around> {
-    let around = exchange_around(None);
-    exchange_around(around.clone());
-    around
+pub fn task_context() -> Option<TaskContext> {
+    let task_context = exchange_task_context(None);
+    exchange_task_context(task_context.clone());
+    task_context
 }
 
 /// Exchanges the task context for another, and gives the old one. While the OS thread ends there
 /// are none.
 #[inline]
-pub fn exchange_around(new: Option<Around>) -> Option<Around> {
-    AROUND.try_with(|around| around.replace(new)).ok().flatten()
+pub fn exchange_task_context(new: Option<TaskContext>) -> Option<TaskContext> {
+    TASK_CONTEXT.try_with(|task_context| task_context.replace(new)).ok().flatten()
 }
 
 /// Exchanges the frame of the evaluation that the caller's poll belongs to, and gives the old one.

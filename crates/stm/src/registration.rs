@@ -21,250 +21,65 @@
 //! word, c. makes it even, and 2. sets `WAITERS` first, loads an even sequence then, and compares
 //! the value.
 //!
-//! A transaction that waits for a predicate is not woken by d.: see `condition.rs`.
+//! A transaction that waits for a predicate is not woken by d.: see `evaluate.rs`.
 
-use crate::condition::{AttemptConditions, Due, ToWake, WakeCondition, WokenByCommit};
+use crate::address::VarAddress;
+use crate::condition::{Predicate, WakeCondition};
+use crate::describe::describe;
 use crate::engine::Engine;
-use crate::names;
-use crate::primitives::{LOOKS, Ordering, lock, relax};
+use crate::primitives::lock;
+use crate::reads::ReadEntry;
 use crate::session::{self, Session};
-use crate::variable::{Borrowed, Inner, LOCKED, WAITERS};
-use crate::weak::{Weak, WeakAnchor};
+use crate::variable::{Borrowed, Inner};
+use crate::waiter::{WaitingTx, WokenRole};
+use crate::waking::clear_without_waiters;
 use selvedge_core::observe::{self, Object, WaitReason};
-use selvedge_core::{Queue, Role, Shared, WaitQueue, Waiting};
+use selvedge_core::{Shared, Waiting};
 use std::collections::HashSet;
 use std::mem::ManuallyDrop;
+use std::ops::Range;
 use std::panic::Location;
 use std::pin::Pin;
 use std::ptr::NonNull;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// The transactions that wait for a variable. A variable that nothing waits for any more keeps this
-/// without waiters, for the next one.
-#[derive(Default)]
-pub(crate) struct Waiters {
-    /// The waiters that each write wakes. A waiter keeps its place until it leaves, so that it
-    /// leaves in constant time; the next waiter takes a free place. This is place 0. Mostly there
-    /// is one waiter, which takes no memory of its own then.
-    first: Option<Arc<WaitingTx>>,
-    /// The places from 1 on. None if all of them are free, and the variable has had no weak handle.
-    others: Option<Box<WaiterPlaces>>,
-    /// The conditions for which transactions wait. The commits that evaluate them share the list.
-    /// `None` if there are none.
-    conditions: Option<Arc<Vec<Arc<WakeCondition>>>>,
+/// The conditions of an attempt that is going to wait.
+pub(crate) struct AttemptConditions {
+    waiter: Arc<WaitingTx>,
+    /// Each with its reads in the log.
+    list: Vec<(Range<usize>, Arc<WakeCondition>)>,
 }
 
-#[derive(Default)]
-struct WaiterPlaces {
-    all: Vec<Option<Arc<WaitingTx>>>,
-    free: Vec<u32>,
-    /// Here, because few variables have more than one waiter, and few have weak handles.
-    weak: Option<WeakAnchor>,
-}
-
-impl WaiterPlaces {
-    fn are_free(&self) -> bool {
-        self.free.len() == self.all.len()
-    }
-}
-
-impl Waiters {
-    fn is_empty(&self) -> bool {
-        self.first.is_none()
-            && self.others.as_ref().is_none_or(|others| others.are_free())
-            && self.conditions.is_none()
+impl AttemptConditions {
+    pub(crate) fn new() -> AttemptConditions {
+        AttemptConditions { waiter: Arc::new(WaitingTx::new()), list: Vec::new() }
     }
 
-    /// A weak handle to the variable with these waiters.
-    fn weak(&mut self, inner: NonNull<Inner>) -> Weak {
-        let anchor = &mut self.others.get_or_insert_default().weak;
-        anchor.get_or_insert_with(|| WeakAnchor::new(inner.cast())).weak()
+    /// Adds a predicate that does not hold, with its reads in the log.
+    ///
+    /// # Safety
+    /// The session of the log is pinned.
+    pub(crate) unsafe fn add(
+        &mut self,
+        at: Range<usize>,
+        reads: &[ReadEntry],
+        predicate: impl Predicate + 'static,
+    ) {
+        // SAFETY: the caller's contract.
+        let condition = unsafe { WakeCondition::new(self.waiter.clone(), &reads[at.clone()], predicate) };
+        self.list.extend(condition.map(|condition| (at, condition)));
     }
 
-    /// What the weak handles of the variable share, if it has had one. The variable is freed next.
-    fn take_weak(&mut self) -> Option<WeakAnchor> {
-        self.others.as_mut()?.weak.take()
+    /// The variables that the attempt has read outside of the predicates: it is woken by each write
+    /// to them.
+    fn read_outside(&self, reads: &[ReadEntry]) -> HashSet<VarAddress> {
+        let is_outside = |at: usize| !self.list.iter().any(|(within, _)| within.contains(&at));
+        reads.iter().enumerate().filter(|(at, _)| is_outside(*at)).map(|(_, read)| read.variable).collect()
     }
 
-    /// Takes out the places from 1 on, with the waiters that are in some of them.
-    fn take_places(&mut self) -> Vec<Option<Arc<WaitingTx>>> {
-        if let Some(others) = &mut self.others
-            && others.weak.is_some()
-        {
-            others.free = Vec::new();
-            return std::mem::take(&mut others.all);
-        }
-        self.others.take().map(|others| others.all).unwrap_or_default()
-    }
-
-    /// Keeps those conditions for which `stays` is true.
-    fn retain_conditions(&mut self, stays: impl Fn(&Arc<WakeCondition>) -> bool) {
-        if let Some(conditions) = &mut self.conditions
-            && !conditions.iter().all(&stays)
-        {
-            let list = Arc::make_mut(conditions);
-            list.retain(stays);
-            if list.is_empty() {
-                self.conditions = None;
-            }
-        }
-    }
-
-    /// Adds a waiter that each write wakes; its place.
-    fn enter(&mut self, waiter: Arc<WaitingTx>) -> u32 {
-        if self.first.is_none() {
-            self.first = Some(waiter);
-            return 0;
-        }
-        let others = self.others.get_or_insert_default();
-        if let Some(place) = others.free.pop() {
-            others.all[place as usize - 1] = Some(waiter);
-            return place;
-        }
-        others.all.push(Some(waiter));
-        others.all.len() as u32
-    }
-
-    /// Takes a waiter out, unless it is not there any more, because a commit has taken all waiters.
-    /// Its place may have another waiter since.
-    fn leave(&mut self, place: u32, waiter: &Arc<WaitingTx>) {
-        let is_there =
-            |there: &Option<Arc<WaitingTx>>| there.as_ref().is_some_and(|there| Arc::ptr_eq(there, waiter));
-        if place == 0 {
-            if is_there(&self.first) {
-                self.first = None;
-            }
-            return;
-        }
-        if let Some(others) = &mut self.others
-            && let Some(entry) = others.all.get_mut(place as usize - 1)
-            && is_there(entry)
-        {
-            *entry = None;
-            others.free.push(place);
-            if others.are_free() {
-                drop(self.take_places());
-            }
-        }
-    }
-
-    /// Takes out all waiters that each write wakes.
-    fn take_plain(&mut self, into: &mut WokenByCommit) {
-        if let Some(first) = self.first.take() {
-            into.push(ToWake::Waiter(first));
-        }
-        if self.others.is_some() {
-            let others = self.take_places().into_iter().flatten();
-            others.for_each(|waiter| into.push(ToWake::Waiter(waiter)));
-        }
-    }
-}
-
-/// One transaction that waits. The state tells whether a variable that it has read was written.
-pub(crate) struct WaitingTx(WaitQueue<bool, ()>);
-
-enum WokenRole {}
-
-impl Role<bool, ()> for WokenRole {
-    type Output = ();
-
-    fn attempt(is_woken: &mut bool, _: &mut Queue<'_, ()>, _: &mut ()) -> Option<()> {
-        is_woken.then_some(())
-    }
-
-    fn granted(_: &mut ()) {}
-
-    /// The state stays as it is: the waiter has one future.
-    fn abandoned(_: &mut bool, _: &mut Queue<'_, ()>, _: &mut ()) {}
-}
-
-impl WaitingTx {
-    pub(crate) fn new() -> WaitingTx {
-        WaitingTx(WaitQueue::new(false))
-    }
-
-    pub(crate) fn wake(&self) {
-        self.0.with(|is_woken, queue| {
-            *is_woken = true;
-            queue.grant();
-        });
-    }
-}
-
-/// Step d. above and step e. of `condition.rs`, for a variable that a commit has found with
-/// waiters.
-#[cold]
-pub(crate) fn gather(inner: Borrowed<'_>, woken: &mut WokenByCommit) {
-    let mut list = lock(&inner.waiters);
-    let Some(waiters) = list.as_mut() else { return };
-    waiters.take_plain(woken);
-    if let Some(conditions) = &waiters.conditions {
-        if let Some(due) = announce(&inner).then(|| Due::new(inner, conditions)).flatten() {
-            woken.push(ToWake::Due(due));
-            return;
-        }
-        Due::waiters(conditions).for_each(|waiter| woken.push(waiter));
-        // Each condition in the list is in its `Registration` too, which leaves the list before it
-        // drops the condition. So no predicate is dropped here.
-        waiters.conditions = None;
-    }
-    // The commits of `NOrec` do not clear the bit by themselves.
-    clear_without_waiters(&inner, &list);
-}
-
-/// Sets `WAITERS` in an unlocked word. False if it was locked at each of some looks.
-fn announce(inner: &Inner) -> bool {
-    let set = |word: u64| (word & LOCKED == 0).then_some(word | WAITERS);
-    (0..LOOKS).any(|_| {
-        let is_set = inner.word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, set).is_ok();
-        if !is_set {
-            relax();
-        }
-        is_set
-    })
-}
-
-/// A weak handle to a variable.
-pub(crate) fn weak(inner: Borrowed<'_>) -> Weak {
-    lock(&inner.waiters).get_or_insert_default().weak(inner.pointer())
-}
-
-/// Step c. of `weak.rs`.
-///
-/// # Safety
-/// The caller is about to free the variable: no handle and no transaction can reach it.
-#[inline(always)]
-pub(crate) unsafe fn forget_weak(inner: NonNull<Inner>) {
-    // SAFETY: the caller's contract: an upgrade alone may run meanwhile, which uses another field.
-    let waiters = unsafe { &mut (*inner.as_ptr()).waiters };
-    let waiters = waiters.get_mut().unwrap_or_else(PoisonError::into_inner);
-    if let Some(anchor) = waiters.as_mut().and_then(|waiters| waiters.take_weak()) {
-        anchor.end();
-    }
-}
-
-/// Takes conditions out of the list of a variable.
-pub(crate) fn forget(inner: &Inner, conditions: &[Arc<WakeCondition>]) {
-    let mut list = lock(&inner.waiters);
-    let Some(waiters) = list.as_mut() else { return };
-    let gone: HashSet<*const ()> = conditions.iter().map(|gone| Arc::as_ptr(gone).cast()).collect();
-    waiters.retain_conditions(|one| !gone.contains(&Arc::as_ptr(one).cast()));
-    clear_without_waiters(inner, &list);
-}
-
-/// Clears `WAITERS` in the word of a variable that a commit or a turn has unlocked without a new
-/// version, if nothing waits for the variable any more.
-pub(crate) fn clear_if_alone(inner: &Inner) {
-    clear_without_waiters(inner, &lock(&inner.waiters));
-}
-
-/// Clears `WAITERS` if there is no waiter. The caller has locked the list. A locked word stays: the
-/// commit or the turn that has locked it clears the bit, with a new version or by `clear_if_alone`.
-fn clear_without_waiters(inner: &Inner, list: &Option<Box<Waiters>>) {
-    let clear = |word: u64| (word & (LOCKED | WAITERS) == WAITERS).then_some(word & !WAITERS);
-    if list.as_ref().is_none_or(|waiters| waiters.is_empty()) {
-        let _ = inner.word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, clear);
+    fn into_list(self) -> Vec<Arc<WakeCondition>> {
+        self.list.into_iter().map(|(_, condition)| condition).collect()
     }
 }
 
@@ -334,12 +149,12 @@ impl Registration {
         };
         let mut registration = Registration { waiter: ManuallyDrop::new(waiter), first: None, more };
         for (at, read) in reads.iter().enumerate() {
-            if are_few && reads[..at].iter().any(|earlier| earlier.inner == read.inner) {
+            if are_few && reads[..at].iter().any(|earlier| earlier.variable == read.variable) {
                 continue;
             }
             // SAFETY: the session of this log is pinned.
-            let inner = unsafe { Borrowed::new(read.inner) };
-            let is_plain = outside.as_ref().is_none_or(|outside| outside.contains(&read.inner));
+            let inner = unsafe { Borrowed::at(read.variable) };
+            let is_plain = outside.as_ref().is_none_or(|outside| outside.contains(&read.variable));
             // A variable without a handle is out of reach of any later transaction, so this one
             // does not wait for it.
             if inner.hold() && !registration.enter::<E>(inner, read.seen, is_plain) {
@@ -348,7 +163,7 @@ impl Registration {
                 return None;
             }
         }
-        // Step 5. of `condition.rs`.
+        // Step 5. of `evaluate.rs`.
         if begun.is_some_and(|begun| begun != E::moment()) {
             return None;
         }
@@ -377,7 +192,7 @@ impl Registration {
             true => waiters.enter(Arc::clone(&self.waiter)),
             false => {
                 let watching =
-                    self.conditions().iter().filter(|condition| condition.watches(inner.pointer()));
+                    self.conditions().iter().filter(|condition| condition.watches(inner.address()));
                 Arc::make_mut(waiters.conditions.get_or_insert_default()).extend(watching.cloned());
                 NO_PLACE
             }
@@ -396,7 +211,7 @@ impl Registration {
         // SAFETY: the future has the waiter as long as this reference: it drops `wait` before
         // `registration`, and gives neither away.
         let waiter: &'static WaitingTx = unsafe { &*Arc::as_ptr(&self.waiter) };
-        WaitsForWrite { wait: waiter.0.wait_at((), place), registration: self }
+        WaitsForWrite { wait: waiter.wait_at(place), registration: self }
     }
 
     /// "waits to read a new value of ..."
@@ -404,7 +219,7 @@ impl Registration {
     fn reason(&self, place: &'static Location<'static>) -> WaitReason {
         // SAFETY: the registration has handles to them.
         let variables = self.variables().map(|one| unsafe { &*one.inner.as_ptr() });
-        let object = format!("{}, in the transaction begun at {place}", names::describe(variables));
+        let object = format!("{}, in the transaction begun at {place}", describe(variables));
         WaitReason { call: "read a new value of", object: Object::Name(object.into()) }
     }
 
