@@ -8,27 +8,48 @@
 //! of `[^x]`, `\s` and `(?s).`, which are all classes of bytes or characters. A line has none, so
 //! the expression finds the same in each line as before. So a search may run over many lines at
 //! once. Each of its matches lies within a line, and the time is that of one search.
+//!
+//! `regex` takes only written expressions. So the tree is built by `regex-automata`, which `regex`
+//! itself stands on.
 
-use regex::bytes::{Regex, RegexBuilder};
+use regex_automata::meta::{BuildError, Builder, Config, Regex};
+use regex_automata::{Input, MatchKind, PatternID};
 use regex_syntax::hir::{Class, ClassBytes, ClassBytesRange, ClassUnicode, ClassUnicodeRange};
 use regex_syntax::hir::{Hir, HirKind, Look, LookSet};
 use regex_syntax::{ParserBuilder, ast};
 use selvedge_pipeline::{Flow, Sections, Split, Splitter};
 use std::ops::{ControlFlow, Range};
 
-/// How many levels of the syntax an expression may have. The expression without line ends is
-/// written down with more brackets than the user's expression, so its limit is far away.
+/// How many levels of the syntax an expression may have.
 const LEVELS: u32 = 250;
+
+/// How many bytes the program of an expression may take. It is small, because `(a{1000}){1000}` is
+/// a short script.
+const PROGRAM_BYTES: usize = 4 << 20;
 
 /// The expression for lines: `^` and `$` are the ends of a line, and no match has a line end in it.
 ///
 /// # Errors
 /// What is wrong with it.
 pub fn lines(pattern: &str) -> Result<Regex, String> {
-    // The limit on the size of the program is small, because `(a{1000}){1000}` is a short script.
-    let written = within_lines(pattern)?.to_string();
-    let mut builder = RegexBuilder::new(&written);
-    builder.unicode(true).size_limit(4 << 20).nest_limit(8 * LEVELS).build().map_err(message)
+    built(&within_lines(pattern)?)
+}
+
+/// The regular expression of a tree, with the engines of `regex::bytes`.
+fn built(tree: &Hir) -> Result<Regex, String> {
+    let config = Config::new()
+        .match_kind(MatchKind::LeftmostFirst)
+        .utf8_empty(false)
+        .nfa_size_limit(Some(PROGRAM_BYTES))
+        .hybrid_cache_capacity(2 << 20);
+    Builder::new().configure(config).build_from_hir(tree).map_err(too_large)
+}
+
+fn too_large(error: BuildError) -> String {
+    match error.size_limit() {
+        Some(limit) => format!("Compiled regex exceeds size limit of {limit} bytes."),
+        None => error.to_string(),
+    }
 }
 
 /// Whether an expression names a line end, which no match has: `\n`, `[\n]`. A class of more, such
@@ -105,13 +126,7 @@ fn without_line_ends(hir: Hir) -> Hir {
             Hir::class(Class::Bytes(class))
         }
         HirKind::Repetition(mut repetition) => {
-            let sub = without_line_ends(*repetition.sub);
-            // The printer writes no brackets around a repetition in a repetition, so `(?:a+)?`
-            // would become the lazy `a+?`. The printer writes brackets around an alternation.
-            *repetition.sub = match sub.kind() {
-                HirKind::Repetition(_) => Hir::alternation(vec![sub, Hir::fail()]),
-                _ => sub,
-            };
+            *repetition.sub = without_line_ends(*repetition.sub);
             Hir::repetition(repetition)
         }
         HirKind::Capture(mut capture) => {
@@ -152,7 +167,7 @@ pub fn unknown_group(regex: &Regex, with: &[u8]) -> Option<String> {
         let name = String::from_utf8_lossy(name);
         let known = match name.parse::<usize>() {
             Ok(number) => number < regex.captures_len(),
-            Err(_) => regex.capture_names().flatten().any(|other| other == name),
+            Err(_) => regex.group_info().pattern_names(PatternID::ZERO).flatten().any(|other| other == name),
         };
         if !known && (braced || !name.is_empty()) {
             return Some(name.into_owned());
@@ -180,9 +195,9 @@ pub struct Matches {
 /// Each match that is not empty is a true section. None reaches over a line end.
 pub fn matches(pattern: &str) -> Splitter<u8, Matches> {
     const PARSED: &str = "the parser has built the same expression";
-    let looks = within_lines(pattern).expect(PARSED).properties().look_set();
-    let (regex, whole) = (lines(pattern).expect(PARSED), is_about_lines(looks));
-    Splitter::new(Matches { regex, whole, line: Vec::new(), open: None })
+    let tree = within_lines(pattern).expect(PARSED);
+    let whole = is_about_lines(tree.properties().look_set());
+    Splitter::new(Matches { regex: built(&tree).expect(PARSED), whole, line: Vec::new(), open: None })
 }
 
 impl Matches {
@@ -203,7 +218,7 @@ impl Matches {
         let mut from = 0;
         for found in regex.find_iter(chomp(line)).filter(|found| !found.is_empty()) {
             Self::part(open, false, &line[from..found.start()], out)?;
-            Self::part(open, true, found.as_bytes(), out)?;
+            Self::part(open, true, &line[found.range()], out)?;
             // Two matches in a row are two sections.
             out.close(true)?;
             *open = None;
@@ -254,7 +269,7 @@ impl Split<u8> for Matches {
         let mut from = 0;
         while from < stream.len() {
             let start = match self.whole {
-                true => match self.regex.find_at(stream, from) {
+                true => match self.regex.find(Input::new(stream).range(from..)) {
                     Some(found) => found.start(),
                     None => return Ok(None),
                 },

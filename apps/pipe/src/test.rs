@@ -8,8 +8,8 @@
 
 use crate::language::tree::{Comparison, Condition, ConditionKind, Test};
 use crate::regex::{self, chomp};
-use ::regex::bytes::Regex;
 use memchr::memmem::Finder;
+use regex_automata::meta::Regex;
 use selvedge_pipeline::{HasKind, Number, csv::Fields};
 use std::cmp::Ordering;
 use std::sync::Arc;

@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// How many lines the prompt has of earlier ones.
-const LINES: usize = 1000;
+pub(super) const LINES: usize = 1000;
 
 /// A file of lines.
 #[derive(Debug)]

@@ -6,7 +6,7 @@
 
 use super::line_number;
 use crate::regex::chomp;
-use regex::bytes::Regex;
+use regex_automata::meta::Regex;
 use selvedge_pipeline::{
     Chunk, Cut, Flow, GroupBy, LineSplit, Lists, Number, PartByPart, PlaceKnown, Sink, StreamPlace,
     Transduce, Transducer, group_by, whole_line,
@@ -241,9 +241,9 @@ pub fn replaced(
     let mut from = 0;
     if with.contains(&b'$') {
         for captures in regex.captures_iter(text) {
-            let found = captures.get_match();
+            let Some(found) = captures.get_match() else { continue };
             put(&text[from..found.start()])?;
-            captures.expand(with, expanded);
+            captures.interpolate_bytes_into(text, with, expanded);
             let flow = put(expanded);
             expanded.clear();
             flow?;

@@ -2,54 +2,9 @@
 
 use crate::data::{files, shell, text};
 use selvedge_pipe::interactive::complete::complete;
-use selvedge_pipe::interactive::editor::{Action, Editor, Key};
 use selvedge_pipe::language::words::{CONDITIONS, ENCODINGS, STAGES};
 use std::path::Path;
 use std::process::Command;
-
-#[test]
-fn lines_are_edited() {
-    let mut editor = Editor::default();
-    let type_in = |editor: &mut Editor, text: &str| {
-        text.chars().for_each(|char| {
-            assert_eq!(editor.press(Key::Char(char)), Action::Edit);
-        })
-    };
-    type_in(&mut editor, "lines | cuont");
-    for key in [Key::Left, Key::Left, Key::Left, Key::Backspace, Key::Right] {
-        editor.press(key);
-    }
-    type_in(&mut editor, "u");
-    assert_eq!((editor.text().as_str(), editor.cursor()), ("lines | count", 11));
-    editor.press(Key::Control('k'));
-    assert_eq!(editor.text(), "lines | cou");
-    editor.press(Key::Control('w'));
-    assert_eq!(editor.text(), "lines | ");
-    editor.press(Key::Home);
-    editor.press(Key::Delete);
-    assert_eq!(editor.text(), "ines | ");
-    editor.press(Key::End);
-    editor.press(Key::Control('u'));
-    assert_eq!(editor.text(), "");
-    type_in(&mut editor, "count");
-    assert_eq!(editor.press(Key::Enter), Action::Run("count".to_string()));
-    type_in(&mut editor, "lines");
-    assert_eq!(editor.press(Key::Enter), Action::Run("lines".to_string()));
-    type_in(&mut editor, "new");
-    let recalled = [
-        (Key::Up, "lines"),
-        (Key::Up, "count"),
-        (Key::Up, "count"),
-        (Key::Down, "lines"),
-        (Key::Down, "new"),
-    ];
-    for (key, shown) in recalled {
-        editor.press(key);
-        assert_eq!(editor.text(), shown);
-    }
-    editor.press(Key::Control('c'));
-    assert_eq!((editor.press(Key::Tab), editor.press(Key::Control('d'))), (Action::Complete, Action::Leave));
-}
 
 #[test]
 fn completion_offers_what_fits() {
@@ -117,6 +72,7 @@ fn play(directory: &Path, play: &str) -> String {
     let mut python = Command::new("timeout");
     python
         .args(["60", "python3", "-c", &[STAGE, play, CURTAIN].concat(), env!("CARGO_BIN_EXE_selvedge-pipe")])
+        .env("TERM", "xterm")
         .env("SELVEDGE_PIPE_HISTORY", directory.join("history"))
         .current_dir(directory);
     let output = python.output().unwrap();
@@ -128,9 +84,10 @@ fn play(directory: &Path, play: &str) -> String {
 fn a_terminal_shows_what_is_typed_and_completed() {
     const PLAY: &str = r#"
 os.write(terminal, b"ra\t1 3 | su\t")
+until(b"sum       suppress\r\n")
 until(b"pipe> range 1 3 | su")
 os.write(terminal, b"m\r")
-until(b"sum\r")
+until(b"m\r")
 until(b"6")
 until(b"pipe> ")
 os.write(terminal, b"liens\r")
@@ -159,7 +116,7 @@ until(b"pipe> ")
 import time
 time.sleep(0.2)
 os.write(terminal, b"\x12sum")
-until(b"search `sum`: range 1 3 | sum")
+until(b"(reverse-i-search)`sum': range 1 3 | sum")
 os.write(terminal, b"\r")
 until(b"6\r\n")
 until(b"pipe> ")
@@ -171,33 +128,95 @@ until(b"pipe> ")
     assert_eq!(kept, "range 1 3 | sum\nrange 1 4 | count\nrange 1 3 | sum\n");
 }
 
+/// Presses keys at a prompt, and Enter behind them each time. Returns the lines that were run. No
+/// line is a pipeline, so none reads the terminal.
+fn run_by(keys: &[&str]) -> Vec<String> {
+    let directory = tempfile::tempdir().unwrap();
+    let press = |keys: &&str| {
+        let keys = keys.as_bytes().escape_ascii();
+        format!("os.write(terminal, b\"{keys}\\r\")\nuntil(b\"\\npipeline:\")\nuntil(b\"pipe> \")\n")
+    };
+    assert_eq!(play(directory.path(), &keys.iter().map(press).collect::<String>()), "0\n");
+    let kept = std::fs::read_to_string(directory.path().join("history")).unwrap();
+    kept.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn lines_are_edited() {
+    let keys = [
+        "warp | wfet\x1b[D\x1b[D\x7f\x1b[Cf",
+        // Removed: what is behind the cursor, a word, the character at the cursor, all.
+        "warp | weft\x1b[D\x1b[D\x0b",
+        "warp | weft\x17",
+        "warp\x1b[H\x1b[3~",
+        "warp\x1b[F\x15weft",
+        // Three lines before, and one after that.
+        "\x1b[A\x1b[A\x1b[A\x1b[B",
+        // The new line is kept while others are shown.
+        "new\x10\x10\x0e\x0e",
+    ];
+    let lines = ["warp | weft", "warp | we", "warp | ", "arp", "weft", "arp", "new"];
+    assert_eq!(run_by(&keys), lines);
+}
+
 #[test]
 fn the_keys_are_those_of_emacs() {
-    let lines = ["file a | count", "file b | lines", "range 1 2"].map(str::to_string).to_vec();
-    let mut editor = Editor::with_history(lines);
-    let mut pressed = |keys: &[Key]| {
-        keys.iter().for_each(|key| drop(editor.press(*key)));
-        (editor.text(), editor.cursor())
-    };
-    let line = |text: &str, cursor: usize| (text.to_string(), cursor);
-    let typed: Vec<Key> = "having prefix \"a\"".chars().map(Key::Char).collect();
-    assert_eq!(pressed(&typed), line("having prefix \"a\"", 17));
-    assert_eq!(pressed(&[Key::Alt('b'), Key::Alt('b')]), line("having prefix \"a\"", 7));
-    assert_eq!(pressed(&[Key::Alt('d')]), line("having  \"a\"", 7));
-    assert_eq!(pressed(&[Key::Control('e'), Key::Control('y')]), line("having  \"a\"prefix", 17));
-    assert_eq!(pressed(&[Key::Alt('\x7f'), Key::Control('t')]), line("having  \"\"a", 11));
-    assert_eq!(pressed(&[Key::Control('a'), Key::Alt('f')]), line("having  \"\"a", 6));
-    assert_eq!(pressed(&[Key::Control('u'), Key::Control('k'), Key::Control('y')]), line("  \"\"a", 5));
-    assert_eq!(pressed(&[Key::Control('w'), Key::Control('y')]), line("  \"\"a", 5));
-    // A search goes back through the lines, and gives back the line that was there.
-    assert_eq!(pressed(&[Key::Control('r'), Key::Char('f')]), line("file b | lines", 14));
-    assert_eq!(pressed(&[Key::Control('r')]), line("file a | count", 14));
-    assert_eq!(pressed(&[Key::Control('g')]), line("  \"\"a", 5));
-    assert_eq!(pressed(&[Key::Alt('<')]), line("file a | count", 14));
-    assert_eq!(pressed(&[Key::Alt('>')]), line("  \"\"a", 5));
-    assert_eq!(pressed(&[Key::Control('r'), Key::Char('b'), Key::Left]), line("file b | lines", 13));
-    assert_eq!(editor.search(), None);
-    assert_eq!(editor.press(Key::Control('l')), Action::Clear);
+    let keys = [
+        "warp weft",
+        // Alt-B, Alt-D, Ctrl-E, Ctrl-Y.
+        "knot prefix \"a\"\x1bb\x1bb\x1bd\x05\x19",
+        // Alt-Backspace and Ctrl-T; Ctrl-A, Alt-F and Ctrl-U.
+        "knot suffix\x1b\x7fab\x14",
+        "prefix suffix\x01\x1bf\x15",
+        // Ctrl-F, Ctrl-B, Ctrl-D and Ctrl-H.
+        "warp\x01\x06\x06\x02\x04\x08",
+        // The first of the lines before.
+        "\x1b<",
+        // Ctrl-R finds older lines, and Ctrl-G gives back the line that was there.
+        "\x12knot\x12",
+        "mine\x12suffix\x07",
+    ];
+    let lines = [
+        "warp weft",
+        "knot  \"a\"prefix",
+        "knot ba",
+        " suffix",
+        "rp",
+        "warp weft",
+        "knot  \"a\"prefix",
+        "mine",
+    ];
+    assert_eq!(run_by(&keys), lines);
+}
+
+#[test]
+fn ctrl_c_gives_the_line_up() {
+    const PLAY: &str = r#"
+os.write(terminal, b"lost\x03")
+until(b"lost\r\n")
+until(b"pipe> ")
+os.write(terminal, b"range 1 3 | sum\r")
+until(b"\n6\r")
+until(b"pipe> ")
+"#;
+    let directory = tempfile::tempdir().unwrap();
+    assert_eq!(play(directory.path(), PLAY), "0\n");
+    assert_eq!(std::fs::read_to_string(directory.path().join("history")).unwrap(), "range 1 3 | sum\n");
+}
+
+#[test]
+fn keys_before_the_prompt_are_for_it() {
+    const PLAY: &str = r#"
+os.write(terminal, b"range 1 3 | sum\rrange 4 5 | sum\r")
+until(b"\n6\r")
+until(b"\n9\r")
+until(b"pipe> ")
+os.write(terminal, b"\xff\r")
+until(b"not UTF-8")
+until(b"pipe> ")
+"#;
+    let directory = tempfile::tempdir().unwrap();
+    assert_eq!(play(directory.path(), PLAY), "0\n");
 }
 
 #[test]
@@ -239,13 +258,12 @@ print(until(b"pipe> ").decode())
 
 #[test]
 fn wide_characters_take_two_cells() {
-    // The cursor stands behind the two characters, and then between them.
+    // The cursor goes over the quote, and then over each character.
     const PLAY: &str = r#"
 os.write(terminal, "text '織物'\x1b[D".encode())
-until("pipe> text '織物'\r\x1b[17C".encode())
-until("pipe> text '織物'\r\x1b[16C".encode())
-os.write(terminal, b"\x1b[D")
-until("pipe> text '織物'\r\x1b[14C".encode())
+until("text '織物'\x1b[D".encode())
+os.write(terminal, b"\x1b[D\x1b[D")
+until(b"\x1b[2D\x1b[2D")
 os.write(terminal, b"\x05 | knot\r")
 until(b"there is no stage `knot`")
 until(b"\n")
