@@ -3,11 +3,11 @@
 //! Programs read them. The observer of a CPU (`recorder.rs`) counts the steps, and `selvedge-io`
 //! the system calls.
 
-use crate::json::{self, Json};
 use crate::order::ordered;
 use crate::recorder::{self, SURVEY};
 use selvedge_io::calls::{self, Calls, Tally};
 use selvedge_io::pool::{self, Load};
+use selvedge_json::{self as json, Json};
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;

@@ -6,11 +6,11 @@
 //! not run yet. No CPU is stopped for it, so a dump is not of one moment.
 
 use crate::descriptors::Descriptors;
-use crate::json::{self, Json};
 use crate::order::ordered;
 use crate::recorder::{self, CENSUS, Records, ThreadRecord};
 use selvedge_core::observe::{self, End, Object, ThreadId, WaitReason, grouped};
 use selvedge_core::{Interest, Time};
+use selvedge_json::{self as json, Json};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

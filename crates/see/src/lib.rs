@@ -92,7 +92,6 @@ mod dump;
 mod environment;
 mod graphs;
 mod helper;
-mod json;
 mod named;
 mod order;
 mod panics;
