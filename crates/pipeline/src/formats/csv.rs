@@ -7,6 +7,10 @@
 //! | the rows of a text, with quoted line ends in them | [`rows`] |
 //! | the text of one column, with all else around it unchanged | [`column()`] |
 //!
+//! This is no wrapper of the crate `csv`. A splitter has to say at which byte each region of the
+//! text begins and ends, is given the text in chunks that end anywhere, and gives back all bytes
+//! unchanged. `csv` pulls records out of a reader, and gives their fields without the quotes.
+//!
 //! A row ends with `\n` or `\r\n`. A blank row is no record. A field that begins with a quote `"`
 //! ends at the next quote that is not doubled, and may hold commas and line ends.
 //!

@@ -7,6 +7,10 @@
 //! | the values of a member, with all else around them unchanged | [`member`] |
 //! | text of strings, and strings of text | [`decode_strings`], [`encode_strings`] |
 //!
+//! This is no wrapper of `serde_json`. A splitter has to say at which byte each value begins and
+//! ends, is given the text in chunks that end anywhere, and gives back all bytes unchanged.
+//! `serde_json` pulls values out of a reader, and ends at the first mistake.
+//!
 //! The splitters find values by brackets and quotes, and do not check what lies between. So they
 //! take any text, and a mistake within one value does not hide the next one.
 

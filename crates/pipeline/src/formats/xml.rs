@@ -8,6 +8,10 @@
 //! | the values of an attribute | [`attribute`] |
 //! | text that is written into a document, and back | [`escape`], [`unescape`] |
 //!
+//! This is no wrapper of `quick-xml`. A splitter has to say at which byte each region of the text
+//! begins and ends, is given the text in chunks that end anywhere, and gives back all bytes
+//! unchanged. `quick-xml` pulls events out of a reader.
+//!
 //! The text is cut by the rules of well-formed XML: a `>` within quotes, a comment or a CDATA
 //! section ends no tag. Whether tags match and names are right is not checked.
 
