@@ -349,6 +349,11 @@ fn steps(
     }
     touch(&build.join("build.ninja"))?;
     step("the manifest touched", &[], true)?;
+    Ok(Built { steps, files: made(build)? })
+}
+
+/// The files that stand in `build` after the steps, without logs.
+fn made(build: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>, String> {
     let mut files = BTreeMap::new();
     let mut open = vec![build.to_path_buf()];
     while let Some(directory) = open.pop() {
@@ -369,7 +374,7 @@ fn steps(
             }
         }
     }
-    Ok(Built { steps, files })
+    Ok(files)
 }
 
 /// Waits until no process works in the directory of the build. A build runner that is killed leaves

@@ -3,6 +3,7 @@
 use crate::networks::{Network, Networks};
 use crate::record::DomainName;
 use lexopt::prelude::{Long, Short, ValueExt};
+use selvedge_options::{UsageError, number, value};
 use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -137,11 +138,7 @@ const LIMIT_MAX: u32 = 1_000_000;
 ///
 /// # Errors
 /// For the user.
-pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<DnsRequest, String> {
-    parsed(arguments).map_err(|error| error.to_string())
-}
-
-fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<DnsRequest, lexopt::Error> {
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<DnsRequest, UsageError> {
     let mut parser = lexopt::Parser::from_args(arguments);
     let (mut listen, mut forward, mut near) = (Vec::new(), Vec::new(), Vec::new());
     let (mut check, mut iterate) = (false, false);
@@ -152,14 +149,16 @@ fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<DnsRequest, l
             Short('h') | Long("help") => return Ok(DnsRequest::Help),
             Long("version") => return Ok(DnsRequest::Version),
             Long("check") => check = true,
-            Long("zone") => options.zones.push(zone(&parser.value()?.string()?)?),
-            Long("forward") => forward.push(address(&parser.value()?.string()?, PORT)?),
+            Long("zone") => options.zones.push(value(&mut parser, "--zone", zone)?),
+            Long("forward") => forward.push(address(&mut parser, "--forward", PORT)?),
             Long("iterate") => iterate = true,
             Long("trust-anchor") => options.trust_anchor = Some(parser.value()?.into()),
-            Long("insecure") => options.insecure.push(name(&parser.value()?.string()?, "--insecure")?),
+            Long("insecure") => {
+                options.insecure.push(value(&mut parser, "--insecure", DomainName::vec_from_str)?)
+            }
             Long("no-validation") => options.validates = false,
-            Long("listen") => listen.push(address(&parser.value()?.string()?, PORT)?),
-            Long("tls") => options.tls.push(address(&parser.value()?.string()?, TLS_PORT)?),
+            Long("listen") => listen.push(address(&mut parser, "--listen", PORT)?),
+            Long("tls") => options.tls.push(address(&mut parser, "--tls", TLS_PORT)?),
             Long("certificate") => certificate = Some(parser.value()?.into()),
             Long("key") => key = Some(parser.value()?.into()),
             Long("allow") => near.push(parser.value()?.parse::<Network>()?),
@@ -168,13 +167,13 @@ fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<DnsRequest, l
                 options.cache_bytes = (mebibytes as usize) << 20;
             }
             Long("rate") => options.rate = parser.value()?.parse()?,
-            Long("queries") => options.queries = limit(&parser.value()?.string()?)?,
-            Long("clients") => options.tcp_clients = limit(&parser.value()?.string()?)?,
+            Long("queries") => options.queries = number(&mut parser, "--queries", 1..=LIMIT_MAX)?,
+            Long("clients") => options.tcp_clients = number(&mut parser, "--clients", 1..=LIMIT_MAX)?,
             Long("idle") => {
-                let seconds = limit(&parser.value()?.string()?)?;
+                let seconds = number(&mut parser, "--idle", 1..=LIMIT_MAX)?;
                 options.idle = Duration::from_secs(seconds.into());
             }
-            other => return Err(other.unexpected()),
+            other => return Err(other.unexpected().into()),
         }
     }
     if check {
@@ -184,15 +183,17 @@ fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<DnsRequest, l
         (true, false) => Resolving::Not,
         (true, true) => Resolving::Iterate,
         (false, false) => Resolving::Forward(forward),
-        (false, true) => return Err("--forward and --iterate are two ways; name one".into()),
+        (false, true) => return Err(UsageError::together("--forward and --iterate are two ways; name one")),
     };
     if options.zones.is_empty() && options.resolving == Resolving::Not {
-        return Err("there is nothing to answer: name a --zone, --forward or --iterate".into());
+        return Err(UsageError::together(
+            "there is nothing to answer: name a --zone, --forward or --iterate",
+        ));
     }
     options.identity = match (certificate, key) {
         (Some(certificate), Some(key)) => Some((certificate, key)),
         (None, None) if options.tls.is_empty() => None,
-        _ => return Err("--tls needs --certificate and --key".into()),
+        _ => return Err(UsageError::together("--tls needs --certificate and --key")),
     };
     if !listen.is_empty() {
         options.listen = listen;
@@ -223,31 +224,24 @@ fn defaults() -> Options {
 }
 
 fn zone(text: &str) -> Result<ZoneFile, String> {
-    let (name, path) = text.split_once('=').ok_or_else(|| format!("--zone {text} is not NAME=FILE"))?;
-    let name = DomainName::vec_from_str(name).map_err(|error| format!("--zone {text}: {error}"))?;
+    let (name, path) = text.split_once('=').ok_or("it is not NAME=FILE")?;
+    let name = DomainName::vec_from_str(name).map_err(|error| error.to_string())?;
     Ok(ZoneFile { name, path: path.into() })
 }
 
-fn name(text: &str, option: &str) -> Result<DomainName, String> {
-    DomainName::vec_from_str(text).map_err(|error| format!("{option} {text}: {error}"))
-}
-
-/// An address, with a port if the text has none.
-fn address(text: &str, port: u16) -> Result<SocketAddr, String> {
-    let of_host = text.parse::<IpAddr>().map(|host| SocketAddr::new(host, port));
-    text.parse().or(of_host).map_err(|_| format!("{text} is no address"))
-}
-
-fn limit(text: &str) -> Result<u32, String> {
-    let number = text.parse().ok().filter(|number| (1..=LIMIT_MAX).contains(number));
-    number.ok_or_else(|| format!("{text} is no number from 1 to {LIMIT_MAX}"))
+/// The value of the option called `option`: an address, with `port` if it has none.
+fn address(parser: &mut lexopt::Parser, option: &str, port: u16) -> Result<SocketAddr, UsageError> {
+    value(parser, option, |text| {
+        let of_host = text.parse::<IpAddr>().map(|host| SocketAddr::new(host, port));
+        text.parse().or(of_host).map_err(|_| "no address")
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn words(line: &str) -> Result<DnsRequest, String> {
+    fn words(line: &str) -> Result<DnsRequest, UsageError> {
         parse(line.split_whitespace().map(OsString::from))
     }
 
@@ -302,20 +296,20 @@ mod tests {
     fn what_is_wrong_is_said() {
         for (line, part) in [
             ("", "nothing to answer"),
-            ("--iterate --insecure a..b", "--insecure a..b: "),
+            ("--iterate --insecure a..b", "--insecure \"a..b\": "),
             ("--forward 1.1.1.1 --iterate", "two ways"),
             ("--iterate --tls 192.0.2.1 --key k", "--certificate"),
-            ("--iterate --tls nowhere", "nowhere is no address"),
+            ("--iterate --tls nowhere", "--tls \"nowhere\": no address"),
             ("--zone example.org", "NAME=FILE"),
-            ("--zone a..b=file", "--zone a..b=file: "),
-            ("--listen localhost", "localhost is no address"),
+            ("--zone a..b=file", "--zone \"a..b=file\": "),
+            ("--listen localhost", "--listen \"localhost\": no address"),
             ("--allow 10/8", "10/8"),
-            ("--iterate --queries 0", "0 is no number"),
+            ("--iterate --queries 0", "--queries \"0\": not a number from 1 to 1000000"),
             ("--iterate --rate many", "many"),
             ("--iterate --trace", "--trace"),
             ("example.org", "example.org"),
         ] {
-            let error = words(line).unwrap_err();
+            let error = words(line).unwrap_err().to_string();
             assert!(error.contains(part), "{line}: {error}");
         }
         assert!(matches!(words("--zone .=root --help"), Ok(DnsRequest::Help)));

@@ -3,14 +3,13 @@
 //! `main.rs` parses it once. Each option is in the help text and has a test that reads it.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
 use lexopt::prelude::*;
+use selvedge_options::{UsageError, number, seconds, value};
 
 use crate::accounts::Rights;
 
@@ -140,24 +139,6 @@ pub(crate) enum LogTarget {
     File(PathBuf),
 }
 
-/// A command line that is wrong, in words for the user.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct UsageError(String);
-
-impl fmt::Display for UsageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for UsageError {}
-
-impl From<lexopt::Error> for UsageError {
-    fn from(error: lexopt::Error) -> UsageError {
-        UsageError(error.to_string())
-    }
-}
-
 /// Reads the command line, without the program's name.
 ///
 /// # Errors
@@ -204,15 +185,15 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Req
         }
     }
     if directory.is_some() && options.anonymous.is_none() {
-        return Err(UsageError("DIR is for anonymous clients, and --anonymous off lets none in".to_owned()));
+        return Err(UsageError::together("DIR is for anonymous clients, and --anonymous off lets none in"));
     }
     if options.users.is_none() && options.anonymous.is_none() {
-        return Err(UsageError("without --users and anonymous clients no client can log in".to_owned()));
+        return Err(UsageError::together("without --users and anonymous clients no client can log in"));
     }
     options.identity = match (certificate, key) {
         (Some(certificate), Some(key)) => Some((certificate, key)),
         (None, None) if !options.requires_tls => None,
-        _ => return Err(UsageError("TLS needs --certificate and --key".to_owned())),
+        _ => return Err(UsageError::together("TLS needs --certificate and --key")),
     };
     options.directory = directory.unwrap_or(options.directory);
     if options.listen.is_empty() {
@@ -232,7 +213,7 @@ fn address(text: &str) -> Result<String, &'static str> {
 }
 
 fn anonymous(text: &str) -> Result<Option<Rights>, &'static str> {
-    if text == "off" { Ok(None) } else { Rights::from_str(text).map(Some) }
+    if text == "off" { Ok(None) } else { text.parse().map(Some) }
 }
 
 fn ports(text: &str) -> Result<RangeInclusive<u16>, &'static str> {
@@ -248,35 +229,6 @@ fn log_target(text: OsString) -> LogTarget {
         Some("off") => LogTarget::Off,
         _ => LogTarget::File(text.into()),
     }
-}
-
-/// The value of the option called `option`, as `read` reads it.
-fn value<T>(
-    parser: &mut lexopt::Parser,
-    option: &str,
-    read: impl FnOnce(&str) -> Result<T, &'static str>,
-) -> Result<T, UsageError> {
-    let text = parser.value()?;
-    let text = text.to_string_lossy();
-    read(&text).map_err(|why| UsageError(format!("{option} {text:?}: {why}")))
-}
-
-/// A whole number in `range`.
-fn number<N>(parser: &mut lexopt::Parser, option: &str, range: RangeInclusive<N>) -> Result<N, UsageError>
-where
-    N: FromStr + PartialOrd + fmt::Display,
-{
-    let text = parser.value()?.to_string_lossy().into_owned();
-    text.parse().ok().filter(|number| range.contains(number)).ok_or_else(|| {
-        UsageError(format!("{option} {text:?}: not a number from {} to {}", range.start(), range.end()))
-    })
-}
-
-fn seconds(parser: &mut lexopt::Parser, option: &str) -> Result<Duration, UsageError> {
-    value(parser, option, |text| match text.parse::<f64>() {
-        Ok(seconds) if (0.0..=86_400.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
-        _ => Err("not a number of seconds from 0 to 86400"),
-    })
 }
 
 #[cfg(test)]

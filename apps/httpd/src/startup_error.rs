@@ -1,6 +1,11 @@
 //! [`StartupError`]: why the server does not run. The command line, the configuration and
 //! everything that a start needs give it, and `main.rs` shows it.
 
+use selvedge_options::UsageError;
+
+/// What follows a word of the command line that is no option.
+const WHERE_HELP_IS: &str = "; --help tells what can be said";
+
 /// Why the server does not run: a line for the user, and the exit status. 2 is a mistake in the
 /// command line or the configuration, and 1 is all else.
 #[derive(Debug)]
@@ -23,7 +28,14 @@ impl StartupError {
 
 impl From<lexopt::Error> for StartupError {
     fn from(error: lexopt::Error) -> StartupError {
-        StartupError { message: format!("{error}; --help tells what can be said"), status: 2 }
+        StartupError { message: format!("{error}{WHERE_HELP_IS}"), status: 2 }
+    }
+}
+
+impl From<UsageError> for StartupError {
+    fn from(error: UsageError) -> StartupError {
+        let help = if matches!(error, UsageError::Word(_)) { WHERE_HELP_IS } else { "" };
+        StartupError { message: format!("{error}{help}"), status: 2 }
     }
 }
 

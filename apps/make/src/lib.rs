@@ -44,7 +44,6 @@ mod error;
 pub mod evaluate;
 pub mod graph;
 pub mod interner;
-mod json;
 mod load;
 pub mod log;
 pub mod manifest;

@@ -1,5 +1,6 @@
 //! The command line: [`parse`].
 
+use selvedge_options::{UsageError, number};
 use std::ffi::OsString;
 
 pub(crate) const HELP: &str = "\
@@ -41,41 +42,36 @@ pub(crate) struct Options {
 
 /// # Errors
 /// For the user.
-pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, String> {
+pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, UsageError> {
     use lexopt::prelude::*;
     let mut parser = lexopt::Parser::from_args(arguments);
     let mut ranks = None;
     let mut is_plain = false;
-    while let Some(argument) = parser.next().map_err(|error| error.to_string())? {
+    while let Some(argument) = parser.next()? {
         match argument {
             Short('n') | Long("ranks") => {
-                let value = parser.value().map_err(|error| error.to_string())?;
-                let number = value.to_str().and_then(|number| number.parse::<usize>().ok());
-                ranks = Some(
-                    number
-                        .filter(|&number| number > 0)
-                        .ok_or_else(|| format!("{} is no number of ranks", value.to_string_lossy()))?,
-                );
+                ranks = Some(number(&mut parser, "--ranks", 1..=usize::MAX)?);
             }
             Long("plain") => is_plain = true,
             Short('h') | Long("help") => return Ok(Request::Help),
             Value(program) => {
-                let ranks = ranks.ok_or("the number of ranks is missing: -n 4")?;
-                let rest = parser.raw_args().map_err(|error| error.to_string())?;
+                let ranks =
+                    ranks.ok_or_else(|| UsageError::together("the number of ranks is missing: -n 4"))?;
+                let rest = parser.raw_args()?;
                 let arguments = rest.collect();
                 return Ok(Request::Run(Options { ranks, is_plain, program, arguments }));
             }
-            other => return Err(other.unexpected().to_string()),
+            other => return Err(other.unexpected().into()),
         }
     }
-    Err("the program is missing".to_string())
+    Err(UsageError::together("the program is missing"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parsed(words: &[&str]) -> Result<Request, String> {
+    fn parsed(words: &[&str]) -> Result<Request, UsageError> {
         parse(words.iter().map(OsString::from))
     }
 
@@ -93,9 +89,10 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said() {
-        assert_eq!(parsed(&["program"]).unwrap_err(), "the number of ranks is missing: -n 4");
-        assert_eq!(parsed(&["-n", "0", "program"]).unwrap_err(), "0 is no number of ranks");
-        assert_eq!(parsed(&["-n", "2"]).unwrap_err(), "the program is missing");
-        assert!(parsed(&["--np", "2"]).unwrap_err().contains("--np"));
+        let said = |words: &[&str]| parsed(words).unwrap_err().to_string();
+        assert_eq!(said(&["program"]), "the number of ranks is missing: -n 4");
+        assert_eq!(said(&["-n", "2"]), "the program is missing");
+        assert!(said(&["-n", "0", "program"]).starts_with("--ranks \"0\": not a number from 1 to "));
+        assert!(said(&["--np", "2"]).contains("--np"));
     }
 }

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use selvedge_site::listing::put_json;
+use selvedge_json::put_string;
 
 use crate::date::Clock;
 use crate::log::{Line, put_address, put_escaped_text};
@@ -172,7 +172,7 @@ fn put_object(line: &Line<'_>, clock: &Clock, out: &mut Vec<u8>) {
         (",\"user_agent\":", lossy(line.user_agent)),
     ] {
         text.push_str(name);
-        put_json(&value, &mut text);
+        put_string(&value, &mut text);
     }
     let (status, bytes) = (line.status.code(), line.content_bytes);
     text.push_str(&format!(",\"status\":{status},\"bytes\":{bytes}}}\n"));
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(
             logged("json", &line),
             "{\"time\":\"10/Oct/2000:13:55:36 +0000\",\"address\":\"192.0.2.7\",\"method\":\"GET\",\
-             \"path\":\"/a\\\"b\",\"host\":\"example.org\",\"referer\":\"\",\"user_agent\":\"x\\u000ay\",\
+             \"path\":\"/a\\\"b\",\"host\":\"example.org\",\"referer\":\"\",\"user_agent\":\"x\\ny\",\
              \"status\":200,\"bytes\":0}\n"
         );
         for wrong in ["", "plain", "$nothing", "$status\n"] {

@@ -4,13 +4,13 @@
 //! (`counts.rs`), and `selvedge-io` the system calls.
 
 use crate::counts::{Counts, MEANINGS};
-use crate::json::{self, Json};
 use crate::lock::lock;
 use crate::order::ordered;
 use crate::records;
 use crate::seats::{self, SURVEY};
 use selvedge_io::calls::{self, Calls, Tally};
 use selvedge_io::pool::{self, Load};
+use selvedge_json::{self as json, Json};
 use std::fmt::{self, Write};
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -6,7 +6,6 @@
 //! not run yet. No CPU is stopped for it, so a dump is not of one moment.
 
 use crate::descriptors::Descriptors;
-use crate::json::{self, Json};
 use crate::lock::lock;
 use crate::order::ordered;
 use crate::records::{self, Records, ThreadRecord};
@@ -14,6 +13,7 @@ use crate::seats::{self, CENSUS};
 use crate::words;
 use selvedge_core::Time;
 use selvedge_core::observe::{self, ThreadId, grouped};
+use selvedge_json::{self as json, Json};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

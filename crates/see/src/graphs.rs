@@ -1,8 +1,8 @@
 //! The timeline of a graph of steps, in the format of `timeline.rs`.
 
-use crate::json;
 use crate::timeline::microseconds;
 use selvedge_cnc::{Recording, StepRun};
+use selvedge_json as json;
 
 /// What a graph has recorded, in the Chrome trace event format: a JSON array of complete events in
 /// the order in which the steps began. The graph is the process 0; each worker is a thread of it.

@@ -94,7 +94,6 @@ mod dump;
 mod environment;
 mod graphs;
 mod helper;
-mod json;
 mod lock;
 mod named;
 mod order;

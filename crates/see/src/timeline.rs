@@ -3,12 +3,12 @@
 //! `recorder.rs` adds a span for each step and each wait; programs and `environment.rs` switch it
 //! on ([`timeline`]) and write it ([`write_timeline`]). Only the last spans of each CPU are kept.
 
-use crate::json;
 use crate::lock::lock;
 use crate::order::ordered;
 use crate::words;
 use selvedge_core::Time;
 use selvedge_core::observe::{End, ThreadId};
+use selvedge_json as json;
 use std::collections::VecDeque;
 use std::io;
 use std::path::Path;

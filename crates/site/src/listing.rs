@@ -193,7 +193,7 @@ pub fn json(entries: &[ListedEntry]) -> String {
     let mut out = "[".to_owned();
     for (at, entry) in sorted(entries).into_iter().enumerate() {
         out.push_str(if at == 0 { "\n{\"name\":" } else { ",\n{\"name\":" });
-        put_json(&String::from_utf8_lossy(&entry.name), &mut out);
+        selvedge_json::put_string(&String::from_utf8_lossy(&entry.name), &mut out);
         let _ = match entry.is_directory {
             true => write!(out, ",\"type\":\"directory\""),
             false => write!(out, ",\"type\":\"file\",\"size\":{}", entry.bytes),
@@ -202,22 +202,6 @@ pub fn json(entries: &[ListedEntry]) -> String {
     }
     out.push_str("\n]\n");
     out
-}
-
-/// Appends `text` as a string of JSON.
-pub fn put_json(text: &str, out: &mut String) {
-    out.push('"');
-    for character in text.chars() {
-        match character {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            control if control < ' ' => {
-                let _ = write!(out, "\\u{:04x}", control as u32);
-            }
-            other => out.push(other),
-        }
-    }
-    out.push('"');
 }
 
 #[cfg(test)]
@@ -253,7 +237,7 @@ mod tests {
         assert_eq!(json(&[]), "[\n]\n");
         let text = json(&[entry("a\"\\\n", false, 3), entry("d", true, 0)]);
         let expected = "[\n{\"name\":\"d\",\"type\":\"directory\",\"mtime\":951782400},\n\
-             {\"name\":\"a\\\"\\\\\\u000a\",\"type\":\"file\",\"size\":3,\"mtime\":951782400}\n]\n";
+             {\"name\":\"a\\\"\\\\\\n\",\"type\":\"file\",\"size\":3,\"mtime\":951782400}\n]\n";
         assert_eq!(text, expected);
     }
 

@@ -2,14 +2,12 @@
 //! the help text. Each option has a test here that reads it.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::net::SocketAddr;
-use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::time::Duration;
 
 use lexopt::prelude::*;
+use selvedge_options::{number, seconds, value};
 
 use super::{Address, CommandTarget, Log, Options, Request};
 use crate::configuration::ConfigurationFiles;
@@ -173,42 +171,10 @@ fn ctl(arguments: &[OsString]) -> Result<Request, StartupError> {
     Ok(Request::Ctl(target, command))
 }
 
-/// The longest time that an option may give: a day.
-const SECONDS_MAX: f64 = 86_400.0;
-
-/// The value of the option called `option`, as `read` reads it.
-fn value<T>(
-    parser: &mut lexopt::Parser,
-    option: &str,
-    read: impl FnOnce(&str) -> Result<T, &'static str>,
-) -> Result<T, StartupError> {
-    let text = parser.value()?;
-    let text = text.to_string_lossy();
-    read(&text).map_err(|why| StartupError { message: format!("{option} {text:?}: {why}"), status: 2 })
-}
-
-/// A whole number in `range`.
-fn number<N>(parser: &mut lexopt::Parser, option: &str, range: RangeInclusive<N>) -> Result<N, StartupError>
-where
-    N: FromStr + PartialOrd + fmt::Display,
-{
-    let text = parser.value()?;
-    let text = text.to_string_lossy();
-    text.parse().ok().filter(|number| range.contains(number)).ok_or_else(|| StartupError {
-        message: format!("{option} {text:?}: not a number from {} to {}", range.start(), range.end()),
-        status: 2,
-    })
-}
-
-fn seconds(parser: &mut lexopt::Parser, option: &str) -> Result<Duration, StartupError> {
-    value(parser, option, |text| match text.parse::<f64>() {
-        Ok(seconds) if (0.0..=SECONDS_MAX).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
-        _ => Err("not a number of seconds from 0 to 86400"),
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::super::HELP;
     use super::*;
 

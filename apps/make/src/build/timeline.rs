@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::json::json;
+use selvedge_json::put_string;
 
 /// One command.
 #[derive(Clone, Debug)]
@@ -45,9 +45,9 @@ impl Timeline {
     pub(super) fn write(&self, path: &Path) -> std::io::Result<()> {
         let mut text = "{\"traceEvents\":[\n".to_string();
         for (index, span) in self.spans.iter().enumerate() {
-            let name = String::from_utf8_lossy(&span.name);
             // Chrome reads no file with bytes that are no UTF-8.
-            let name = String::from_utf8(json(name.as_bytes())).expect("it was made of a string");
+            let mut name = String::new();
+            put_string(&String::from_utf8_lossy(&span.name), &mut name);
             let (start, length) = (span.start.as_micros(), (span.end - span.start).as_micros());
             let comma = if index + 1 < self.spans.len() { "," } else { "" };
             let lane = span.lane;

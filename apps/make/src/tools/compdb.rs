@@ -8,11 +8,11 @@ use std::io::Write;
 use super::ToolError;
 use super::arguments::{Arguments, Tool};
 use super::edges::{command, in_order, rule_name};
+use super::output::json;
 use crate::canonical::canonicalize;
 use crate::error::MakeError;
 use crate::evaluate::RuleError;
 use crate::graph::{EdgeId, Graph, names};
-use crate::json::json;
 use crate::say::complain;
 use crate::spelling::unknown;
 

@@ -9,6 +9,14 @@ pub(super) fn line(out: &mut impl Write, parts: &[&[u8]]) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
+/// A string of JSON. Bytes that are no UTF-8 stay as they are, as in the files of ninja, so that a
+/// reader finds the file by the name.
+pub(super) fn json(text: &[u8]) -> Vec<u8> {
+    let mut quoted = Vec::with_capacity(text.len() + 2);
+    selvedge_json::put_bytes(text, &mut quoted);
+    quoted
+}
+
 /// The standard output of a tool. A reader that has closed the pipe misses the rest, and that is no
 /// error.
 pub(super) struct ToolOutput<W>(pub(super) W);

@@ -7,12 +7,11 @@
 use std::io::{self, Write};
 
 use super::edges::{command, in_order, rule_name};
-use super::output::line;
+use super::output::{json, line};
 use super::{Arguments, ToolError, named};
 use crate::error::MakeError;
 use crate::evaluate::quote;
 use crate::graph::{EdgeId, Files, Graph, NodeId, names};
-use crate::json::json;
 
 pub(super) fn commands(graph: &Graph, arguments: &Arguments, out: &mut impl Write) -> Result<u8, MakeError> {
     let targets = named(graph, arguments)?;

@@ -113,23 +113,31 @@ impl Report {
 
     /// One JSON object on one line. Times are in seconds and microseconds, as the names say.
     pub(crate) fn json(&self) -> String {
-        let latencies = self.latencies().map(|(name, micros)| format!("\"{name}\":{micros:.1}")).join(",");
-        // The URL needs no escape: the plan admits only characters that are plain in JSON.
-        format!(
-            "{{\"url\":\"{}\",\"connections\":{},\"pipeline\":{},\"seconds\":{:.6},\"requests\":{},\
-             \"requests_per_second\":{:.1},\"body_bytes\":{},\"body_bytes_per_second\":{:.1},\"errors\":{},\
-             \"reconnects\":{},\"latency_us\":{{{latencies}}}}}",
-            self.plan.url,
-            self.plan.connections,
-            self.plan.pipeline,
-            self.elapsed.as_secs_f64(),
-            self.tally.requests,
-            self.per_second(self.tally.requests),
-            self.tally.body_bytes,
-            self.per_second(self.tally.body_bytes),
-            self.tally.errors,
-            self.tally.reconnects,
-        )
+        let Report { plan, tally, elapsed } = self;
+        selvedge_json::text(|json| {
+            json.object(|json| {
+                json.string("url", &plan.url);
+                json.number("connections", plan.connections);
+                json.number("pipeline", plan.pipeline);
+                json.number("seconds", format_args!("{:.6}", elapsed.as_secs_f64()));
+                json.number("requests", tally.requests);
+                json.number("requests_per_second", format_args!("{:.1}", self.per_second(tally.requests)));
+                json.number("body_bytes", tally.body_bytes);
+                json.number(
+                    "body_bytes_per_second",
+                    format_args!("{:.1}", self.per_second(tally.body_bytes)),
+                );
+                json.number("errors", tally.errors);
+                json.number("reconnects", tally.reconnects);
+                json.member("latency_us", |json| {
+                    json.object(|json| {
+                        for (name, micros) in self.latencies() {
+                            json.number(name, format_args!("{micros:.1}"));
+                        }
+                    });
+                });
+            });
+        })
     }
 }
 

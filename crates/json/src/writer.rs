@@ -1,29 +1,43 @@
-//! `Json`: a JSON text that is being written. `dump.rs`, `counters.rs` and `timeline.rs` write with
-//! it; nothing in this crate reads JSON.
+//! [`Json`]: a JSON text that is being written.
 
 use std::fmt::{Display, Write};
 
+use crate::put_string;
+
 /// A JSON text that is being written.
 #[derive(Debug, Default)]
-pub(crate) struct Json {
+pub struct Json {
     text: String,
     /// Whether the next element is the first of its array or object.
     first: bool,
 }
 
-/// A whole text.
-pub(crate) fn text(write: impl FnOnce(&mut Json)) -> String {
+/// The whole text that `write` writes.
+///
+/// # Examples
+/// ```
+/// let text = selvedge_json::text(|json| {
+///     json.object(|json| {
+///         json.string("name", "warp");
+///         json.member("sizes", |json| json.array([1, 2], |json, size| json.value(size)));
+///     });
+/// });
+/// assert_eq!(text, r#"{"name":"warp","sizes":[1,2]}"#);
+/// ```
+pub fn text(write: impl FnOnce(&mut Json)) -> String {
     let mut json = Json { text: String::new(), first: true };
     write(&mut json);
     json.text
 }
 
 impl Json {
-    pub(crate) fn object(&mut self, members: impl FnOnce(&mut Json)) {
+    /// An object with what `members` writes.
+    pub fn object(&mut self, members: impl FnOnce(&mut Json)) {
         self.between('{', '}', members);
     }
 
-    pub(crate) fn array<T>(&mut self, of: impl IntoIterator<Item = T>, mut write: impl FnMut(&mut Json, T)) {
+    /// An array, in which `write` writes an element for each item of `of`.
+    pub fn array<T>(&mut self, of: impl IntoIterator<Item = T>, mut write: impl FnMut(&mut Json, T)) {
         self.between('[', ']', |json| {
             for element in of {
                 json.comma();
@@ -33,28 +47,30 @@ impl Json {
     }
 
     /// Within an object: the name, and then what `value` writes.
-    pub(crate) fn member(&mut self, name: &str, value: impl FnOnce(&mut Json)) {
+    pub fn member(&mut self, name: &str, value: impl FnOnce(&mut Json)) {
         self.comma();
-        self.quoted(name);
+        put_string(name, &mut self.text);
         self.text.push(':');
         value(self);
     }
 
-    pub(crate) fn number(&mut self, name: &str, value: impl Display) {
+    /// Within an object: a name, and a number or another word of JSON, which is not escaped.
+    pub fn number(&mut self, name: &str, value: impl Display) {
         self.member(name, |json| json.value(value));
     }
 
-    /// Within an array.
-    pub(crate) fn value(&mut self, value: impl Display) {
+    /// A number or another word of JSON, which is not escaped.
+    pub fn value(&mut self, value: impl Display) {
         let _ = write!(self.text, "{value}");
     }
 
-    pub(crate) fn string(&mut self, name: &str, value: &str) {
-        self.member(name, |json| json.quoted(value));
+    /// Within an object: a name and a string.
+    pub fn string(&mut self, name: &str, value: &str) {
+        self.member(name, |json| put_string(value, &mut json.text));
     }
 
-    /// Left out if there is none.
-    pub(crate) fn maybe(&mut self, name: &str, value: Option<impl Display>) {
+    /// As [`Json::number`], and nothing if there is no value.
+    pub fn maybe(&mut self, name: &str, value: Option<impl Display>) {
         if let Some(value) = value {
             self.number(name, value);
         }
@@ -72,20 +88,6 @@ impl Json {
         if !std::mem::replace(&mut self.first, false) {
             self.text.push(',');
         }
-    }
-
-    fn quoted(&mut self, value: &str) {
-        self.text.push('"');
-        for c in value.chars() {
-            match c {
-                '"' | '\\' => self.text.extend(['\\', c]),
-                c if c < ' ' => {
-                    let _ = write!(self.text, "\\u{:04x}", c as u32);
-                }
-                c => self.text.push(c),
-            }
-        }
-        self.text.push('"');
     }
 }
 
