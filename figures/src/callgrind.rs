@@ -5,12 +5,11 @@
 //! belongs to the additional operations, so the start of the program does not count. The answers of
 //! both runs are checked. A machine without valgrind gives `MeasureError::Absent`.
 
-use std::process::Command;
-use std::time::Duration;
-
 use crate::measure::{Contender, MeasureError, checked, output, parse};
 use crate::peers::program_path;
 use crate::pinned;
+use std::process::Command;
+use std::time::Duration;
 
 /// How long one run may take: a program is some fifty times slower under callgrind.
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);

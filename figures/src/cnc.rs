@@ -57,68 +57,9 @@ fn growth(what: &str, one: &[Row], two: &[Row]) -> Row {
 /// `cnc-steps`.
 pub(crate) fn steps(effort: Effort) -> Result<Table, String> {
     let machine = Machine::now();
-    let n = effort.count(1_000_000);
-    let sum = n * (n - 1) / 2;
-    let depth = if effort.is_small() { 9 } else { 19 };
     let mut all = Vec::new();
     for workers in [1, 2] {
-        let w = workers as u64;
-        let run = |program, size| ours(OURS, program, &[w, size], workers);
-        let rayon = |program: &str, size| ours(RAYON_NAME, &format!("rayon-{program}"), &[w, size], workers);
-        let tbb = |program, size| outer_on(workers, TBB, "TBB task_group", program, &[w, size]);
-        let omp = |program, size| outer_on(workers, OPEN_MP, "OpenMP tasks", program, &[w, size]);
-        let par = |program, size| outer_on(workers, GHC_PAR, MONAD_PAR, program, &[w, size]);
-        let ended = |contender: Contender| contender.answers("steps", n);
-        all.extend(case(
-            &on("a step that does nothing", workers),
-            &[
-                ended(run("empty", n)),
-                ended(tbb("empty", n)),
-                ended(outer_on(workers, TBB, "TBB function_node", "function-node", &[w, n])),
-                ended(rayon("empty", n)),
-                ended(omp("empty", n)),
-                ended(par("empty", n)),
-            ],
-            WALL_NS,
-            effort,
-            LIMIT,
-        )?);
-        let summed = |contender: Contender| contender.answers("sum", sum);
-        let put = summed(run("put", n));
-        all.extend(case(
-            &on("a step with one put", workers),
-            &[
-                put,
-                summed(tbb("put", n)),
-                summed(rayon("put", n)),
-                summed(omp("put", n)),
-                summed(par("put", n)),
-            ],
-            WALL_NS,
-            effort,
-            LIMIT,
-        )?);
-        all.extend(case(
-            &on("a chain of tags", workers),
-            &[ended(run("chain", n)), ended(tbb("chain", n)), ended(rayon("chain", n))],
-            WALL_NS,
-            effort,
-            LIMIT,
-        )?);
-        let nodes = |contender: Contender| contender.answers("steps", (2 << depth) - 1);
-        all.extend(case(
-            &on("a tree of tags", workers),
-            &[
-                nodes(run("tree", depth)),
-                nodes(tbb("tree", depth)),
-                nodes(rayon("tree", depth)),
-                nodes(omp("tree", depth)),
-                nodes(par("tree", depth)),
-            ],
-            WALL_NS,
-            effort,
-            LIMIT,
-        )?);
+        all.extend(steps_on(workers, effort)?);
     }
     let mut table = table("cnc-steps", "time on the wall's clock of one step, or one task", machine, all);
     table.notes.push(
@@ -129,6 +70,66 @@ pub(crate) fn steps(effort: Effort) -> Result<Table, String> {
         .notes
         .push("an OpenMP program with one thread runs a task where it is made, and makes no task".into());
     Ok(table)
+}
+
+/// The rows of `cnc-steps` on this number of workers.
+fn steps_on(workers: usize, effort: Effort) -> Result<Vec<Row>, String> {
+    let n = effort.count(1_000_000);
+    let sum = n * (n - 1) / 2;
+    let depth = if effort.is_small() { 9 } else { 19 };
+    let mut all = Vec::new();
+    let w = workers as u64;
+    let run = |program, size| ours(OURS, program, &[w, size], workers);
+    let rayon = |program: &str, size| ours(RAYON_NAME, &format!("rayon-{program}"), &[w, size], workers);
+    let tbb = |program, size| outer_on(workers, TBB, "TBB task_group", program, &[w, size]);
+    let omp = |program, size| outer_on(workers, OPEN_MP, "OpenMP tasks", program, &[w, size]);
+    let par = |program, size| outer_on(workers, GHC_PAR, MONAD_PAR, program, &[w, size]);
+    let ended = |contender: Contender| contender.answers("steps", n);
+    all.extend(case(
+        &on("a step that does nothing", workers),
+        &[
+            ended(run("empty", n)),
+            ended(tbb("empty", n)),
+            ended(outer_on(workers, TBB, "TBB function_node", "function-node", &[w, n])),
+            ended(rayon("empty", n)),
+            ended(omp("empty", n)),
+            ended(par("empty", n)),
+        ],
+        WALL_NS,
+        effort,
+        LIMIT,
+    )?);
+    let summed = |contender: Contender| contender.answers("sum", sum);
+    let put = summed(run("put", n));
+    all.extend(case(
+        &on("a step with one put", workers),
+        &[put, summed(tbb("put", n)), summed(rayon("put", n)), summed(omp("put", n)), summed(par("put", n))],
+        WALL_NS,
+        effort,
+        LIMIT,
+    )?);
+    all.extend(case(
+        &on("a chain of tags", workers),
+        &[ended(run("chain", n)), ended(tbb("chain", n)), ended(rayon("chain", n))],
+        WALL_NS,
+        effort,
+        LIMIT,
+    )?);
+    let nodes = |contender: Contender| contender.answers("steps", (2 << depth) - 1);
+    all.extend(case(
+        &on("a tree of tags", workers),
+        &[
+            nodes(run("tree", depth)),
+            nodes(tbb("tree", depth)),
+            nodes(rayon("tree", depth)),
+            nodes(omp("tree", depth)),
+            nodes(par("tree", depth)),
+        ],
+        WALL_NS,
+        effort,
+        LIMIT,
+    )?);
+    Ok(all)
 }
 
 /// `cnc-miss`.

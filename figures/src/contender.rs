@@ -5,13 +5,12 @@
 //! A contender without an answer is not checked. So a new one calls `answers`, and `figures
 //! --faults` finds a contender for which a wrong answer is not noticed.
 
-use std::time::Duration;
-
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric};
 use crate::peers::{Compiled, GHC};
 use crate::pinned::BOTH_CPUS;
 use crate::table::{Row, Table};
+use std::time::Duration;
 
 /// CPU time of an operation.
 pub(crate) const NS: Metric = Metric { key: "ns", unit: "ns", better: Better::Lower };

@@ -6,15 +6,6 @@
 //! is made once and kept in the target directory. A program of ours without io_uring says so, and
 //! its row is then named by the pool.
 
-use std::fs::File;
-use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
-use std::process::Command;
-use std::time::Duration;
-
-use serde_json::Value;
-
 use crate::contender::{OURS, inner};
 use crate::effort::Effort;
 use crate::figure::Figure;
@@ -23,6 +14,13 @@ use crate::measure::{Better, Contender, MeasureError, Metric, checked, in_turn, 
 use crate::peers::{PTHREADS_DISK, program_path, target_directory};
 use crate::pinned;
 use crate::table::{Row, Table};
+use serde_json::Value;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
 
 /// The figure of this file.
 pub(crate) const FIGURES: &[Figure] = &[Figure {

@@ -5,8 +5,6 @@
 //! The resolvers ask one and the same server for what is not in their caches; a first pass over all
 //! names fills them. `main.rs` calls the figure, and the client is `child/dns_load.rs`.
 
-use std::time::Duration;
-
 use crate::child::FAULT;
 use crate::child::dns_load::{address, label};
 use crate::contender::{inner, table};
@@ -19,6 +17,7 @@ use crate::pinned::{BOTH_CPUS, CLIENT_CPU, SERVER_CPU};
 use crate::table::Table;
 use crate::web::server::{Log, Running, SetUp, start_as};
 use crate::web::site::Site;
+use std::time::Duration;
 
 /// The figure of this file.
 pub(crate) const FIGURES: &[Figure] =

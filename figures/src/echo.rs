@@ -9,8 +9,6 @@
 //! `main.rs` calls the figures. The servers are in `child/echo.rs` and `child/hello.rs`, and the
 //! client is in `child/load.rs`.
 
-use std::time::Duration;
-
 use crate::contender::{inner, outer_on, table};
 use crate::effort::Effort;
 use crate::figure::Figure;
@@ -22,6 +20,7 @@ use crate::peers::{C_ECHO, GO_CORES};
 use crate::pinned::{self, CLIENT_CPU};
 use crate::serving::Serving;
 use crate::table::Table;
+use std::time::Duration;
 
 /// The figures of this file.
 pub(crate) const FIGURES: &[Figure] = &[

@@ -1,12 +1,6 @@
 //! The figure about FTP servers: one client fetches a file of 1 GB that is in memory. `main.rs`
 //! calls it, and the client is `child/ftp_load.rs`.
 
-use std::fs::{self, File};
-use std::io::{BufWriter, Write};
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
-use std::time::Duration;
-
 use crate::child::FAULT;
 use crate::child::ftp_load::{BLOCK, FILE, mark};
 use crate::contender::{inner, table};
@@ -19,6 +13,11 @@ use crate::pinned::{BOTH_CPUS, CLIENT_CPU, SERVER_CPU};
 use crate::table::Table;
 use crate::web::server::{Log, SetUp, start_as};
 use crate::web::site::Site;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// The figure of this file.
 pub(crate) const FIGURES: &[Figure] =

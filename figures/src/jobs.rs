@@ -11,10 +11,6 @@
 //!
 //! `main.rs` calls the figure. Servers and client are in `child/jobs/`.
 
-use std::fs;
-use std::path::PathBuf;
-use std::time::Duration;
-
 use crate::callgrind;
 use crate::child::jobs::{interrupted, log_file, recovered};
 use crate::contender::{inner, table};
@@ -25,6 +21,9 @@ use crate::measure::{Better, Contender, MeasureError, Metric, Report, Reports, i
 use crate::pinned::CLIENT_CPU;
 use crate::serving::Serving;
 use crate::table::Table;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// The figure of this file.
 pub(crate) const FIGURES: &[Figure] =

@@ -5,11 +5,6 @@
 //! `main.rs` calls `lwc`. The programs are in `child/lwc.rs`, those of other languages in
 //! `figures/peers`. A case of time and a case of memory stand for two of the paper's figures.
 
-use std::time::Duration;
-
-use selvedge_lightweight::apps::answers::{digest, hamming, primes, sorted};
-use selvedge_lightweight::implementations::ALL;
-
 use crate::contender::{FORK_IO, GOROUTINES, TOKIO, inner, outer};
 use crate::effort::Effort;
 use crate::figure::Figure;
@@ -17,6 +12,9 @@ use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric, reports, rows, values};
 use crate::peers::{ERLANG, GHC_LWC, GO_LWC, JAVA, LWT};
 use crate::table::{Row, Table};
+use selvedge_lightweight::apps::answers::{digest, hamming, primes, sorted};
+use selvedge_lightweight::implementations::ALL;
+use std::time::Duration;
 
 /// The figure of this file.
 pub(crate) const FIGURES: &[Figure] = &[Figure {
@@ -171,21 +169,31 @@ pub(crate) fn lwc(effort: Effort) -> Result<Table, String> {
     })
 }
 
+/// What the paper found, whether the rows say the same, and why. `None` if that was not measured.
+type Finding = (&'static str, Option<bool>, &'static str);
+
+/// Asks whether one system takes at least some times what another one takes, in a case.
+type Takes<'a> = &'a dyn Fn(&str, &str, f64, &str) -> Option<bool>;
+
 /// What the paper found, and whether the rows say the same.
 fn findings(rows: &[Row]) -> Vec<String> {
     let value = |case: &str, by: &str| {
         rows.iter().find(|row| row.case == case && row.system == by)?.value.clone().ok()
     };
-    // Whether `by` takes at least `times` what `than` takes.
     let takes =
         |case: &str, by: &str, times: f64, than: &str| Some(value(case, by)? >= times * value(case, than)?);
+    let line = |(finding, holds, reason): Finding| match holds {
+        Some(true) => format!("confirmed: {finding}; {reason}"),
+        Some(false) => format!("refuted: {finding}; {reason}"),
+        None => format!("not measured: {finding}"),
+    };
+    let all = about_kpn(&takes).into_iter().chain(about_sieve(&takes)).chain(about_sorter(&takes));
+    all.map(line).collect()
+}
+
+fn about_kpn(takes: Takes<'_>) -> [Finding; 2] {
     const KPN: &str = "10000 numbers, kpn";
-    const SIEVE: &str = "1000 numbers, sieve";
-    const LONG: &str = "27449 numbers, sieve";
-    const SORTER: &str = "100 numbers, sorter";
-    const BUILT: &str = "1000 numbers, sorter only built";
-    let small = "27449 numbers, sieve, memory";
-    let findings = [
+    [
         (
             "kpn: callcc is the slowest [Del Figure 10]",
             takes(KPN, "callcc", 1.0, "sys"),
@@ -200,6 +208,14 @@ fn findings(rows: &[Row]) -> Vec<String> {
                 .flatten(),
             "it does the least: one closure for each wait",
         ),
+    ]
+}
+
+fn about_sieve(takes: Takes<'_>) -> [Finding; 7] {
+    const SIEVE: &str = "1000 numbers, sieve";
+    const LONG: &str = "27449 numbers, sieve";
+    const MEMORY: &str = "27449 numbers, sieve, memory";
+    [
         (
             "sieve: tramp is the fastest, cont just above [Del Figure 11]",
             Some(
@@ -236,9 +252,16 @@ fn findings(rows: &[Row]) -> Vec<String> {
         ),
         (
             "sieve: tramp and cont need the least memory [Del Figure 14]",
-            takes(small, "promise", 1.0, "tramp"),
+            takes(MEMORY, "promise", 1.0, "tramp"),
             "a closure is as large as what it holds",
         ),
+    ]
+}
+
+fn about_sorter(takes: Takes<'_>) -> [Finding; 2] {
+    const SORTER: &str = "100 numbers, sorter";
+    const BUILT: &str = "1000 numbers, sorter only built";
+    [
         (
             "sorter: sys and vm are far behind [Del Figure 12]",
             takes(SORTER, "vm", 10.0, "tramp"),
@@ -249,11 +272,5 @@ fn findings(rows: &[Row]) -> Vec<String> {
             takes(BUILT, "dlcont", 3.0, "tramp").map(|slow| !slow),
             "a thread that has not begun is a closure, without a stack",
         ),
-    ];
-    let line = |(finding, holds, reason): (&str, Option<bool>, &str)| match holds {
-        Some(true) => format!("confirmed: {finding}; {reason}"),
-        Some(false) => format!("refuted: {finding}; {reason}"),
-        None => format!("not measured: {finding}"),
-    };
-    findings.into_iter().map(line).collect()
+    ]
 }

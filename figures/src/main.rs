@@ -55,17 +55,15 @@ mod threads;
 mod timers;
 mod web;
 
-use std::fs;
-use std::path::PathBuf;
-use std::process::ExitCode;
-
-use lexopt::prelude::*;
-
 use crate::aims::Aims;
 use crate::effort::{Effort, Purpose};
 use crate::figure::Figure;
 use crate::measure::NOTICED;
 use crate::table::Table;
+use lexopt::prelude::*;
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
 
 const HELP: &str = "\
 Measures a figure beside its peers and prints one table.

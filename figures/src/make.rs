@@ -4,8 +4,6 @@
 //! A case measures the wall's clock and the CPU time in the same runs. `make-speedup` also shows
 //! the numbers of [HMP05, Figures 7 to 9].
 
-use std::time::Duration;
-
 use crate::child::make::{MAKE, RUNNERS, SAMU};
 use crate::child::projects::{PROJECTS, commands as project_commands};
 use crate::contender::inner;
@@ -15,6 +13,7 @@ use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric, reports, rows, values};
 use crate::peers::{SAMURAI, built, program_path};
 use crate::table::{Row, Table};
+use std::time::Duration;
 
 /// The figures of this file.
 pub(crate) const FIGURES: &[Figure] = &[

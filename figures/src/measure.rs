@@ -8,17 +8,16 @@
 //! Every figure calls `case` with its contenders and a metric. A run with a wrong answer gives no
 //! time: see `MeasureError`.
 
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, BufReader, Read};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
-
 use crate::child::FAULT;
 use crate::effort::{Effort, Purpose};
 use crate::peers::BROKEN;
 use crate::pinned;
 use crate::table::Row;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// The output of a run: one number per name.
 pub(crate) type Report = BTreeMap<String, f64>;

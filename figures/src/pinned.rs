@@ -8,13 +8,12 @@
 //!
 //! `measure.rs` and the figures about servers call `command` and `command_on`.
 
+use rustix::process::Signal;
+use rustix::thread::CpuSet;
 use std::env;
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-
-use rustix::process::Signal;
-use rustix::thread::CpuSet;
 
 /// Where servers and single-threaded programs run.
 pub(crate) const SERVER_CPU: usize = 0;

@@ -5,8 +5,6 @@
 //! The figures are `fifo-idle`, over the number of idle threads, and `fifo-busy`, over the number
 //! of pairs. The paper's are [LZ07 §5.1].
 
-use std::time::Duration;
-
 use crate::contender::{inner, outer_on, table};
 use crate::effort::Effort;
 use crate::figure::Figure;
@@ -14,6 +12,7 @@ use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric, case};
 use crate::peers::C_FIFO;
 use crate::table::{Row, Table};
+use std::time::Duration;
 
 /// The figures of this file.
 pub(crate) const FIGURES: &[Figure] = &[

@@ -6,14 +6,12 @@
 //! unnoticed. Another compiler generates other code, and so under another one than the file names
 //! [`TOLERANCE_OF_OTHERS`] holds for a rise, and a fall is only shown.
 
+use crate::instructions::{Counting, count};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-use serde_json::{Value, json};
-
-use crate::instructions::{Counting, count};
 
 /// By how many per cent a value may differ under the same compiler.
 const TOLERANCE: f64 = 2.0;

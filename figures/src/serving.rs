@@ -1,13 +1,11 @@
 //! `Serving`: a server of this program that says its port and serves until it is stopped. The
 //! figures about servers (`echo.rs`, `jobs.rs`) start theirs with it.
 
-use std::io::{BufRead as _, BufReader, Read as _};
-use std::process::{Child, ChildStdout, Stdio};
-
-use rustix::process::{Pid, Signal, kill_process};
-
 use crate::measure::{Contender, MeasureError};
 use crate::pinned;
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, ChildStdout, Stdio};
 
 /// A server, until it is dropped.
 pub(crate) struct Serving {

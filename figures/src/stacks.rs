@@ -8,13 +8,6 @@
 //! The relay (`child/lossy.rs`) is the same program for both, and loses packets on their way to the
 //! client. Devices and namespaces need rights. Without them each row says so.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::io::Read;
-use std::net::TcpStream;
-use std::process::Command;
-use std::time::{Duration, Instant};
-
 use crate::contender::{OURS, inner};
 use crate::effort::Effort;
 use crate::figure::Figure;
@@ -22,6 +15,12 @@ use crate::machine::Machine;
 use crate::measure::{Better, Contender, MeasureError, Metric, in_turn, rows};
 use crate::serving::Serving;
 use crate::table::Table;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::net::TcpStream;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// The figure of this file.
 pub(crate) const FIGURES: &[Figure] =

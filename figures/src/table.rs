@@ -5,13 +5,11 @@
 //! A field that is renamed here is renamed there. A row without a value says why, in the place of
 //! the value.
 
-use std::fmt::Write as _;
-
-use serde_json::{Value, json};
-
 use crate::aims::{Aim, Aims, Bound, Entry};
 use crate::effort::Purpose;
 use crate::machine::Machine;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
 
 /// One system's result in one case.
 #[derive(Clone, Debug)]
@@ -62,6 +60,11 @@ impl Row {
         self.aim?.reached(self.value.as_ref().ok().copied(), self.ratio)
     }
 }
+
+/// What stands above the columns of a table.
+const HEADER: [&str; COLUMNS] =
+    ["case", "system", "median", "lowest .. highest", "unit", "ratio", "required", ""];
+const COLUMNS: usize = 8;
 
 /// A measured figure.
 #[derive(Clone, Debug)]
@@ -120,36 +123,9 @@ impl Table {
 
     /// The table as text.
     pub(crate) fn text(&self) -> String {
-        let header = ["case", "system", "median", "lowest .. highest", "unit", "ratio", "required", ""];
-        let mut lines = vec![header.map(str::to_owned)];
-        let mut previous = "";
-        for row in &self.rows {
-            let case = if row.case == previous { String::new() } else { row.case.clone() };
-            previous = &row.case;
-            lines.push([
-                case,
-                row.system.clone(),
-                row.value.as_ref().map_or_else(|_| "-".to_owned(), |value| number(*value)),
-                row.range
-                    .map(|(low, high)| format!("{} .. {}", number(low), number(high)))
-                    .unwrap_or_default(),
-                row.value.as_ref().map_or_else(|_| String::new(), |_| row.unit.to_owned()),
-                row.ratio.map(|ratio| format!("{}x", number(ratio))).unwrap_or_default(),
-                row.aim.map_or_else(String::new, |aim| bound_text(aim.bound, row.unit)),
-                match (&row.value, row.reached()) {
-                    (Err(why), _) => why.clone(),
-                    (_, Some(true)) => "reached".to_owned(),
-                    (_, Some(false)) => {
-                        let known = row.missed.as_ref();
-                        known.map_or_else(|| "MISSED".to_owned(), |reason| format!("MISSED: {reason}"))
-                    }
-                    (_, None) if row.aim.is_some() => "unknown".to_owned(),
-                    _ => String::new(),
-                },
-            ]);
-        }
+        let lines = self.cells();
         let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..header.len()).map(width).collect();
+        let widths: Vec<usize> = (0..COLUMNS).map(width).collect();
         let mut text = format!(
             "{}: {}\nmachine: {}; load average {} at the start\n\n",
             self.name, self.title, self.machine.description, self.machine.load
@@ -190,6 +166,38 @@ impl Table {
             }
         }
         text
+    }
+
+    /// The words of the table: its header, and a line for each row.
+    fn cells(&self) -> Vec<[String; COLUMNS]> {
+        let mut lines = vec![HEADER.map(str::to_owned)];
+        let mut previous = "";
+        for row in &self.rows {
+            let case = if row.case == previous { String::new() } else { row.case.clone() };
+            previous = &row.case;
+            lines.push([
+                case,
+                row.system.clone(),
+                row.value.as_ref().map_or_else(|_| "-".to_owned(), |value| number(*value)),
+                row.range
+                    .map(|(low, high)| format!("{} .. {}", number(low), number(high)))
+                    .unwrap_or_default(),
+                row.value.as_ref().map_or_else(|_| String::new(), |_| row.unit.to_owned()),
+                row.ratio.map(|ratio| format!("{}x", number(ratio))).unwrap_or_default(),
+                row.aim.map_or_else(String::new, |aim| bound_text(aim.bound, row.unit)),
+                match (&row.value, row.reached()) {
+                    (Err(why), _) => why.clone(),
+                    (_, Some(true)) => "reached".to_owned(),
+                    (_, Some(false)) => {
+                        let known = row.missed.as_ref();
+                        known.map_or_else(|| "MISSED".to_owned(), |reason| format!("MISSED: {reason}"))
+                    }
+                    (_, None) if row.aim.is_some() => "unknown".to_owned(),
+                    _ => String::new(),
+                },
+            ]);
+        }
+        lines
     }
 
     /// The table for a program.

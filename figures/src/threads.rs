@@ -6,8 +6,6 @@
 //! `main.rs` calls the figures. The programs are in `child/ours.rs` and `child/tokio_peer.rs`, and
 //! those of other languages in `figures/peers`.
 
-use std::time::Duration;
-
 use crate::contender::{FORK_IO, GOROUTINES, LIMIT, NS, OURS, TOKIO, inner, outer, table, threads};
 use crate::effort::Effort;
 use crate::figure::Figure;
@@ -15,6 +13,7 @@ use crate::machine::{Machine, memory_kib};
 use crate::measure::{Better, Contender, Metric, case};
 use crate::peers::{CPP, GHC, GO};
 use crate::table::{Row, Table};
+use std::time::Duration;
 
 /// The figures of this file.
 pub(crate) const FIGURES: &[Figure] = &[

@@ -26,6 +26,9 @@ pub(crate) mod server;
 pub(crate) mod site;
 pub(crate) mod stacked;
 
+use self::load::Load;
+use self::server::{Kind, Log, Running};
+use self::site::Site;
 use crate::effort::{Effort, Purpose};
 use crate::figure::Figure;
 use crate::machine::Machine;
@@ -33,10 +36,6 @@ use crate::measure::{Better, Contender, Metric, NOTICED, median, rows};
 use crate::peers::is_missing;
 use crate::pinned::SERVER_CPU;
 use crate::table::{Row, Table};
-
-use self::load::Load;
-use self::server::{Kind, Log, Running};
-use self::site::Site;
 
 pub(crate) use self::instructions::Counted;
 pub(crate) use self::site::SMALL;

@@ -30,39 +30,19 @@
 //! found that is none.)
 //!
 //! # Callers
-//! `force.rs` adds records, parents and edges when an evaluation waits or is delegated. `node.rs`
-//! calls `give_up` and `release`. A fast evaluation never comes here. Drops of handles and wakers
-//! may run code that needs the lock, so the functions return them, and the caller drops them
-//! without the lock.
+//! `force.rs` adds records, parents and edges when an evaluation waits or is delegated.
+//! `node/give_up.rs` calls `give_up` and `release`. A fast evaluation never comes here. Drops of
+//! handles and wakers may run code that needs the lock, so the functions return them, and the
+//! caller drops them without the lock.
 
 use crate::failed::NoValueError;
-use crate::node::NodeHandle;
+use crate::node::{NodeHandle, RecordId};
 use crate::primitives::{Mutex, MutexGuard, lock};
 use std::collections::HashMap;
-use std::panic::Location;
 use std::task::Waker;
 
 /// A value, as the table knows it: the address of its head.
 pub(crate) type Address = usize;
-
-/// The number of a record. 0 is none.
-pub(crate) type RecordId = u32;
-
-/// The name of a value in a message.
-#[derive(Clone, Copy)]
-pub(crate) struct Label {
-    pub(crate) name: &'static str,
-    pub(crate) place: &'static Location<'static>,
-}
-
-impl Label {
-    fn write(self) -> String {
-        match self.name {
-            "" => format!("the value of {}", self.place),
-            name => format!("{name} ({})", self.place),
-        }
-    }
-}
 
 pub(crate) struct EvaluationRecord {
     value: Address,
@@ -274,8 +254,8 @@ impl CircleTable {
                 let mut names = Vec::new();
                 let mut next = id;
                 while let Some(record) = self.at(next) {
-                    let label = record.handle.as_ref().map(|handle| handle.head().label());
-                    names.extend(label.map(Label::write));
+                    let label = record.handle.as_ref().map(|handle| handle.head().label().write());
+                    names.extend(label);
                     next = needs[&next];
                 }
                 return Some(names);

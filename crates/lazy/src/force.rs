@@ -35,9 +35,9 @@ mod woken;
 
 use self::more_stack::{has_room, on_more_stack};
 use self::woken::WokenBodies;
-use crate::circle::{CircleTable, RecordId, table};
+use crate::circle::{CircleTable, table};
 use crate::failed::NoValueError;
-use crate::node::{CLAIMED, FAILED, IDLE, NodeClaim, NodeHandle, NodeHead, READY};
+use crate::node::{CLAIMED, FAILED, IDLE, NodeClaim, NodeHandle, NodeHead, READY, RecordId};
 use selvedge_core::in_thread;
 use selvedge_core::internal::{exchange_frame, is_indivisible, this_stack};
 use selvedge_sync::wait_blocking;

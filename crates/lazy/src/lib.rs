@@ -42,16 +42,16 @@
 //
 // A lazy value is a node with its body. The thread that claims the node polls the body, and other
 // threads wait in a queue of the node, which the update finds without an atomic exchange. Read
-// `node.rs` (the states, and why no waiter is lost), `force.rs` (how bodies are polled within one
-// another, and how a long chain is forced in a bounded native stack; `force/woken.rs` says which
-// bodies a poll polls, and `force/more_stack.rs` handles chains of bodies that block),
-// `node/drops.rs` (delayed drops, and why values are `'static`), `circle.rs` (how a circle is
-// found, and what is given up with a frozen body).
+// `node.rs` (the states), `node/waiters.rs` (why no waiter is lost), `force.rs` (how bodies are
+// polled within one another, and how a long chain is forced in a bounded native stack;
+// `force/woken.rs` says which bodies a poll polls, and `force/more_stack.rs` handles chains of
+// bodies that block), `node/drops.rs` (delayed drops, and why values are `'static`), `circle.rs`
+// (how a circle is found, and what is given up with a frozen body).
 //
-// Thunks of a region (`region/thunk.rs`) are of another kind: words in an arena, entered and
-// updated by stores. `region/claim.rs` proves that no duplicate is longer than a quantum,
-// `region/waits.rs` parks an OS thread at a hole and finds circles, and `region/chunk.rs` has the
-// memory.
+// Thunks of a region (`region/cell.rs`) are of another kind: words in an arena, entered and
+// updated by stores (`region/code.rs`). `region/claim.rs` proves that no duplicate is longer than
+// a quantum, `region/waits.rs` parks an OS thread at a hole and finds circles, and
+// `region/chunk.rs` has the memory.
 //
 // Sparks (`spark.rs`, `ring.rs`) lie in rings of their OS threads. Thieves take the oldest spark
 // without interrupting the owner. When a spark is made, the scheduler creates a thread that takes

@@ -1,15 +1,22 @@
 //! [`Region`]: an arena of thunks, which are entered without a lock.
 //!
+//! Each file names files above it in this table, and none below:
+//!
 //! | | |
 //! |---|---|
-//! | `thunk.rs` | a thunk in memory, its entry and its update |
+//! | `word.rs` | the values that fit into a result word |
 //! | `engine.rs` | the engines: what entry and update do |
+//! | `chunk.rs` | the memory, in pieces that grow |
 //! | `hole.rs` | GREY and BLACK, and the looks at a hole of another OS thread |
 //! | `waits.rs` | how an OS thread is parked until a hole is filled, and the search for a circle |
-//! | `claim.rs` | the claim at the end of a quantum |
+//! | `cell.rs` | a thunk in memory |
+//! | `frames.rs` | the evaluations of one OS thread |
+//! | `region.rs` | the memory and the counts of all threads |
 //! | `nursery.rs` | a thread's part of a region: memory and counts |
-//! | `chunk.rs` | the memory, in pieces that grow |
-//! | `word.rs` | the values that fit into a result word |
+//! | `claim.rs` | the claim at the end of a quantum |
+//! | `thunk.rs` | a thunk as the program sees it: force and update |
+//! | `code.rs` | what the entry of a thunk does |
+//! | `make.rs` | the thunks that a nursery makes |
 //!
 //! `Region` owns the memory and the counts. The program makes a region, and calls `Region::nursery`
 //! on each OS thread; all other work goes through the nursery. Results are references with the
@@ -17,10 +24,14 @@
 //!
 //! Paper: [HMP05 §3, §4].
 
+mod cell;
 mod chunk;
 mod claim;
+mod code;
 mod engine;
+mod frames;
 mod hole;
+mod make;
 mod nursery;
 mod thunk;
 mod waits;
@@ -108,11 +119,6 @@ impl<E: ThunkEntry> Region<E> {
             counts: Mutex::new(RegionCounts::default()),
             _entry: PhantomData,
         }
-    }
-
-    /// A place for one thread to make thunks in, and to force them from.
-    pub fn nursery(&self) -> Nursery<'_, E> {
-        Nursery::new(self)
     }
 
     /// The counts of all nurseries that are gone.

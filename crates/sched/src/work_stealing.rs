@@ -7,7 +7,8 @@
 //! - `worker` is a worker's loop, with `worker/next` (which thread runs next), `worker/arrivals`
 //!   (which threads that events woke a worker keeps for itself), `worker/crowding` (whether a
 //!   worker gets a CPU), `worker/idle` (what a worker does without threads), and `worker/pairing`
-//!   (how two threads that talk through the kernel come together on one worker).
+//!   with `worker/second_poll` (how two threads that talk through the kernel come together on one
+//!   worker).
 //! - `run_ring` is the ring of ready threads from which other workers steal, `injector` the queue
 //!   of threads from outside, and `idle_workers` the protocol by which workers search and sleep.
 //! - `desk` lets other workers take a worker's ready threads while that worker is in a long step.

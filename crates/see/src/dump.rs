@@ -2,15 +2,18 @@
 //! thread would wake it.
 //!
 //! Programs call it, and so does the answer to a signal (`environment.rs`). It reads what the
-//! observer of each CPU has written down (`recorder.rs`), and asks the CPUs for threads that have
+//! observer of each CPU has written down (`records.rs`), and asks the CPUs for threads that have
 //! not run yet. No CPU is stopped for it, so a dump is not of one moment.
 
 use crate::descriptors::Descriptors;
 use crate::json::{self, Json};
+use crate::lock::lock;
 use crate::order::ordered;
-use crate::recorder::{self, CENSUS, Records, ThreadRecord};
-use selvedge_core::observe::{self, End, Object, ThreadId, WaitReason, grouped};
-use selvedge_core::{Interest, Time};
+use crate::records::{self, Records, ThreadRecord};
+use crate::seats::{self, CENSUS};
+use crate::words;
+use selvedge_core::Time;
+use selvedge_core::observe::{self, ThreadId, grouped};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -105,7 +108,7 @@ pub fn dump() -> Dump {
     let now = Time::now();
     let running = observe::running();
     let mut cpus: Vec<CpuState> = Vec::new();
-    for seat in recorder::seats() {
+    for seat in seats::seats() {
         let asleep = Time::from_nanos(seat.asleep.load(Relaxed));
         let last = Time::from_nanos(seat.last.load(Relaxed));
         cpus.push(CpuState {
@@ -119,7 +122,7 @@ pub fn dump() -> Dump {
     let cpus = ordered(cpus, |one, other| one.cpu.cmp(&other.cpu));
 
     let mut records = Records::default();
-    recorder::each(|record| {
+    records::each(|record| {
         records.insert(record.thread.get(), record.clone());
     });
     for (thread, cpu) in unrun {
@@ -147,11 +150,11 @@ pub fn dump() -> Dump {
             call: match (doing, record.end) {
                 (Doing::Running, _) => "is in a step".into(),
                 (Doing::Ready, None) => "has not run yet".into(),
-                (Doing::Ready, Some(end)) if recorder::is_wait(end) => "was woken".into(),
+                (Doing::Ready, Some(end)) if words::is_wait(end) => "was woken".into(),
                 (Doing::Ready, Some(_)) => "is ready".into(),
                 (Doing::Waiting, None) => "waits since before it was observed".into(),
                 (Doing::Waiting, Some(end)) => {
-                    record.words(now, &mut descriptors).unwrap_or_else(|| call(end))
+                    record.words(now, &mut descriptors).unwrap_or_else(|| words::call(end))
                 }
             },
             waits_for: record.waits_for.filter(|_| doing == Doing::Waiting).map(|(other, _)| other),
@@ -171,93 +174,16 @@ pub fn dump() -> Dump {
 /// Asks all CPUs for their threads. The result has the threads of the CPUs that answer in time.
 fn census() -> Vec<(ThreadId, u32)> {
     let number = CENSUS.fetch_add(1, Relaxed) + 1;
-    let seats = recorder::seats();
-    recorder::ask(&seats, |seat| recorder::lock(&seat.census).0 >= number);
+    let seats = seats::seats();
+    seats::ask(&seats, |seat| lock(&seat.census).0 >= number);
     let mut answered = Vec::new();
     for seat in seats {
-        let census = recorder::lock(&seat.census);
+        let census = lock(&seat.census);
         if census.0 >= number {
             answered.extend(census.1.iter().map(|thread| (*thread, seat.cpu)));
         }
     }
     answered
-}
-
-impl ThreadRecord {
-    /// The thing that the thread waits for, in words; `None` if its last step has not left it
-    /// waiting.
-    pub(crate) fn words(&self, now: Time, descriptors: &mut Descriptors) -> Option<String> {
-        let end = self.end.filter(|end| recorder::is_wait(*end))?;
-        let mut words = match (&self.reason, end) {
-            (Some(reason), End::Park | End::Wait(_) | End::Sleep(_) | End::Block(_)) => {
-                describe_reason(reason, descriptors)
-            }
-            _ => describe(end, now, descriptors),
-        };
-        if self.several {
-            words.push_str(", among other things");
-        }
-        Some(words)
-    }
-}
-
-/// The name of a system call.
-pub(crate) fn call(end: End) -> String {
-    match end {
-        End::Yield => "yield".into(),
-        End::Fork(child) => format!("fork {child}"),
-        End::Nbio => "nbio".into(),
-        End::Wait(readiness) => format!("wait to {} descriptor {}", verb(readiness.interest), readiness.fd),
-        End::Sleep(_) => "sleep".into(),
-        End::Call(name) => format!("call {name}"),
-        End::Block(Some(place)) => format!("block at {place}"),
-        End::Block(None) => "block".into(),
-        End::Join => "join".into(),
-        End::Park => "park".into(),
-        End::Return => "return".into(),
-        End::Panic => "panic".into(),
-        other => format!("{other:?}"),
-    }
-}
-
-/// The words for a reason that an operation has told.
-fn describe_reason(reason: &WaitReason, descriptors: &mut Descriptors) -> String {
-    match reason.object {
-        Object::Descriptor(fd) | Object::Part { fd, .. } => {
-            format!("{reason} ({})", descriptors.describe(fd))
-        }
-        _ => reason.to_string(),
-    }
-}
-
-fn verb(interest: Interest) -> &'static str {
-    match (interest.contains(Interest::READ), interest.contains(Interest::WRITE)) {
-        (true, true) => "read or write",
-        (true, false) => "read",
-        _ => "write",
-    }
-}
-
-/// The words for a wait, by the end of the step that began it.
-fn describe(end: End, now: Time, descriptors: &mut Descriptors) -> String {
-    let to_go = |until: Time| match until.since(now) {
-        Duration::ZERO => "its time has come".to_owned(),
-        left => format!("{left:.1?} to go"),
-    };
-    match end {
-        End::Wait(readiness) => {
-            let until = readiness.deadline.time(now).map_or(String::new(), |at| format!(", {}", to_go(at)));
-            let of = descriptors.describe(readiness.fd);
-            format!("waits to {} descriptor {} ({of}){until}", verb(readiness.interest), readiness.fd)
-        }
-        End::Sleep(until) => format!("sleeps, {}", to_go(until)),
-        End::Call(name) => format!("waits for the answer to {name}"),
-        End::Block(Some(place)) => format!("waits at {place}"),
-        End::Block(None) => "waits in a queue".into(),
-        End::Join => "waits to join another thread".into(),
-        End::Park => "waits behind a waker".into(),
-        other => call(other),
-    }
 }
 
 impl Dump {

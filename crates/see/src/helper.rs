@@ -5,7 +5,8 @@
 //! wake no thread. The difference matters for deadlocks: while the helper may run code of the
 //! program, it counts as active (`core`'s `quiet.rs`), and no deadlock is reported.
 
-use crate::recorder::{self, lock};
+use crate::lock::lock;
+use crate::{records, seats};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use selvedge_core::Quiet;
 use selvedge_core::observe::{self, ThreadId};
@@ -207,7 +208,7 @@ struct SeenStep {
 fn look(limit: Duration, report: &LongStepAction, watched: &mut Vec<SeenStep>) {
     let running = observe::running();
     watched.retain(|seen| running.iter().any(|(running, _)| *running == seen.cpu));
-    let seats = recorder::seats();
+    let seats = seats::seats();
     for (cpu, thread) in running {
         let Some(seat) = seats.iter().find(|seat| seat.cpu == cpu) else { continue };
         let steps = seat.counting.read().steps;
@@ -221,7 +222,7 @@ fn look(limit: Duration, report: &LongStepAction, watched: &mut Vec<SeenStep>) {
             seen.reported = true;
             let name = thread.info().map_or("it is over", |info| info.name());
             let os_thread = seat.os_thread.clone();
-            let called = recorder::called(thread);
+            let called = records::called(thread);
             report(&LongStep { thread: thread.get(), name, called, cpu, os_thread, lasts });
         }
     }

@@ -68,13 +68,14 @@
 
 // # For readers of the source
 //
-// `recorder.rs` is the observer of each CPU with its notes, and `dump.rs`, `counters.rs` and
-// `timeline.rs` read them. One OS thread of its own, once it is needed, watches over long steps and
-// waits for signals (`helper.rs`). It observes through `core`'s `observe.rs`: an observed CPU keeps
-// a bit set that makes each step end on the long way, where the observer is told. Other crates tell
-// what they alone know, in the step that waits: `sync` which thread holds a lock, `io` what is done
-// with which file. Schedulers and event loops tell the lengths of their queues when they are asked.
-// Each OS thread counts its system calls in `io`'s system-call layer (`calls.rs`). A report of a
+// `recorder.rs` is the observer of each CPU. It writes the records of threads (`records.rs`) and of
+// CPUs (`seats.rs`), which `dump.rs` and `counters.rs` read, and the spans of `timeline.rs`. One OS
+// thread of its own, once it is needed, watches over long steps and waits for signals
+// (`helper.rs`). It observes through `core`'s `observe.rs`: an observed CPU keeps a bit set that
+// makes each step end on the long way, where the observer is told. Other crates tell what they
+// alone know, in the step that waits: `sync` which thread holds a lock, `io` what is done with
+// which file. Schedulers and event loops tell the lengths of their queues when they are asked. Each
+// OS thread counts its system calls in `io`'s system-call layer (`calls.rs`). A report of a
 // deadlock (`core`'s `deadlock.rs`) asks the observer, so it says the same under every scheduler.
 // Without an observer it polls each waiting thread once more, and hears what the leaf futures say
 // (`cpu/witness.rs`).
@@ -87,19 +88,25 @@
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 
 mod counters;
+mod counts;
 mod descriptors;
 mod dump;
 mod environment;
 mod graphs;
 mod helper;
 mod json;
+mod lock;
 mod named;
 mod order;
 mod panics;
 mod recorder;
+mod records;
+mod seats;
 mod timeline;
+mod words;
 
-pub use counters::{Counters, Counts, CpuCounters, counters};
+pub use counters::{Counters, CpuCounters, counters};
+pub use counts::Counts;
 pub use dump::{CpuState, Doing, Dump, ThreadState, dump};
 pub use environment::{SeeError, Seeing, from_environment};
 pub use graphs::graph_timeline_json;
@@ -117,7 +124,7 @@ static ON: Mutex<bool> = Mutex::new(false);
 /// From now on the program is observed. CPUs that run already take notice with their next turn.
 /// More calls do nothing.
 pub fn on() {
-    let mut on = recorder::lock(&ON);
+    let mut on = lock::lock(&ON);
     if !std::mem::replace(&mut *on, true) {
         calls::count(true);
         observe::observe(Some(recorder::recorder));
@@ -127,10 +134,11 @@ pub fn on() {
 /// The program is no longer observed, and what was seen is forgotten. The watchdog finds nothing
 /// any more.
 pub fn off() {
-    let mut on = recorder::lock(&ON);
+    let mut on = lock::lock(&ON);
     if std::mem::replace(&mut *on, false) {
         observe::observe(None);
         calls::count(false);
     }
-    recorder::forget();
+    records::forget();
+    seats::forget_past();
 }

@@ -1,106 +1,24 @@
-//! The observer of each CPU (`Recorder`), and its records: [`ThreadRecord`] for each thread, and
-//! [`Seat`] for each observed CPU.
+//! The observer of each CPU (`Recorder`).
 //!
 //! `on` (`lib.rs`) gives a recorder to each CPU of the process, and the CPU calls it at the end of
-//! each step. `dump.rs`, `counters.rs` and `helper.rs` read the records; `timeline.rs` gets its
-//! spans from here. Counters belong to the CPU. The record of a thread lies in a table of the
-//! process, because threads move between CPUs. The table is cut into parts by the chunk of memory
-//! in which a thread lies, so that mostly one CPU alone uses a part. The lock of a part is taken in
-//! each step, so no slow work belongs under it.
+//! each step. It writes the records of the threads (`records.rs`), the counters and answers of its
+//! CPU (`seats.rs`), and the spans of the timeline (`timeline.rs`).
 
-use crate::counters::{Counts, LiveCounts};
+use crate::counts::LiveCounts;
 use crate::descriptors::Descriptors;
+use crate::lock::lock;
+use crate::records::{ThreadRecord, with_part};
+use crate::seats::{self, CENSUS, SURVEY, Seat};
 use crate::timeline::{self, TimedSpan};
-use selvedge_core::observe::{self, End, Ended, Note, Observer, Seen, ThreadId, WaitReason};
-use selvedge_core::{Cpu, Interest, Lock, Time, WordLock};
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use crate::words::is_wait;
+use selvedge_core::observe::{End, Ended, Note, Observer, Seen, ThreadId, WaitReason};
+use selvedge_core::{Cpu, Interest, Time};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-/// The record of a thread.
-#[derive(Debug, Clone)]
-pub(crate) struct ThreadRecord {
-    pub(crate) thread: ThreadId,
-    /// How its last step ended; `None` in its first step.
-    pub(crate) end: Option<End>,
-    pub(crate) several: bool,
-    /// When its last step ended.
-    pub(crate) since: Time,
-    /// The CPU it ran on.
-    pub(crate) cpu: u32,
-    /// The only thread that would wake it, and why that thread.
-    pub(crate) waits_for: Option<(u32, &'static str)>,
-    /// The reason of its wait, as the operation itself has told it.
-    pub(crate) reason: Option<Box<WaitReason>>,
-    pub(crate) called: Option<Arc<str>>,
-    pub(crate) steps: u64,
-}
-
-/// One observed CPU.
-#[derive(Debug)]
-pub(crate) struct Seat {
-    pub(crate) cpu: u32,
-    pub(crate) os_thread: String,
-    pub(crate) counting: LiveCounts,
-    /// Since when it waits in its event source, in nanoseconds; 0 if it does not.
-    pub(crate) asleep: AtomicU64,
-    /// When its last step ended, or its last turn was, in nanoseconds.
-    pub(crate) last: AtomicU64,
-    /// The number of the census that it has answered last, and the answer: all threads in its
-    /// memory.
-    pub(crate) census: Mutex<(u64, Vec<ThreadId>)>,
-    /// The number of the survey that it has answered last, and the answer: the lengths of its
-    /// queues.
-    pub(crate) lengths: Mutex<(u64, Vec<(&'static str, usize)>)>,
-}
-
-static SEATS: Mutex<Vec<Arc<Seat>>> = Mutex::new(Vec::new());
-/// The counts of CPUs that are gone.
-static PAST: Mutex<Option<Counts>> = Mutex::new(None);
-/// The number of the census that is wanted.
-pub(crate) static CENSUS: AtomicU64 = AtomicU64::new(0);
-/// The number of the survey that is wanted.
-pub(crate) static SURVEY: AtomicU64 = AtomicU64::new(0);
-/// How old the lengths of queues may become without one.
+/// How old the lengths of queues may become without a survey.
 const LENGTHS_MAX: Duration = Duration::from_millis(100);
-
-const PARTS: usize = 64;
-/// Chunks of threads are of this number of bits.
-const CHUNK_SHIFT: u32 = 17;
-/// It is locked once for each step, so with the lock that costs least.
-static TABLE: [LazyLock<WordLock<Records>>; PARTS] =
-    [const { LazyLock::new(|| WordLock::new(Records::default(), 0)) }; PARTS];
-
-pub(crate) type Records = HashMap<u32, ThreadRecord, BuildHasherDefault<Spread>>;
-
-/// A hash of one number, quick.
-#[derive(Default)]
-pub(crate) struct Spread(u64);
-
-impl Hasher for Spread {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("only threads' numbers are hashed");
-    }
-
-    fn write_u32(&mut self, n: u32) {
-        self.0 = u64::from(n).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
-    }
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn with_part<R>(thread: ThreadId, f: impl FnOnce(&mut Records) -> R) -> R {
-    let part = (thread.get() >> CHUNK_SHIFT) as usize % PARTS;
-    TABLE[part].with(|records, _| f(records))
-}
 
 /// The observer.
 struct Recorder {
@@ -133,7 +51,7 @@ pub(crate) fn recorder(cpu: u32) -> Box<dyn Observer> {
         census: Mutex::default(),
         lengths: Mutex::default(),
     });
-    lock(&SEATS).push(seat.clone());
+    seats::add(seat.clone());
     Box::new(Recorder {
         seat,
         now: Time::now(),
@@ -146,11 +64,6 @@ pub(crate) fn recorder(cpu: u32) -> Box<dyn Observer> {
         survey: 0,
         lengths: Vec::new(),
     })
-}
-
-/// Whether a step that ends so leaves its thread waiting.
-pub(crate) fn is_wait(end: End) -> bool {
-    matches!(end, End::Wait(_) | End::Sleep(_) | End::Call(_) | End::Block(_) | End::Join | End::Park)
 }
 
 impl Recorder {
@@ -319,97 +232,6 @@ impl Observer for Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        let mut seats = lock(&SEATS);
-        seats.retain(|seat| !Arc::ptr_eq(seat, &self.seat));
-        // Before the lock is released: it counts either here or there.
-        lock(&PAST).get_or_insert_default().add(&self.seat.counting.read());
+        seats::take_out(&self.seat);
     }
-}
-
-impl ThreadRecord {
-    fn new(thread: ThreadId, cpu: u32) -> ThreadRecord {
-        ThreadRecord::unrun(thread, cpu, Time::now())
-    }
-
-    /// The record of a thread that has made no step since the program is observed.
-    pub(crate) fn unrun(thread: ThreadId, cpu: u32, since: Time) -> ThreadRecord {
-        let (waits_for, reason, called) = (None, None, None);
-        ThreadRecord { thread, end: None, several: false, since, cpu, waits_for, reason, called, steps: 0 }
-    }
-
-    /// Whether the thread waits, as far as the recorder knows. A thread that an event source has
-    /// given back counts as waiting until it runs.
-    pub(crate) fn waits(&self) -> bool {
-        match self.end {
-            Some(End::Block(_) | End::Join | End::Park) => {
-                self.thread.info().is_some_and(|info| info.is_waiting())
-            }
-            Some(end) => is_wait(end),
-            None => false,
-        }
-    }
-}
-
-/// Forgets all records.
-pub(crate) fn forget() {
-    TABLE.iter().for_each(|part| drop(part.with(|records, _| std::mem::take(records))));
-    *lock(&PAST) = None;
-}
-
-/// How long CPUs have to answer a question.
-const ANSWER_MAX: Duration = Duration::from_millis(50);
-
-/// Makes all CPUs take notice of a question, and waits for [`ANSWER_MAX`] at most until each has
-/// answered. It does not wait for the CPU of the caller, which cannot answer meanwhile.
-pub(crate) fn ask(seats: &[Arc<Seat>], has_answered: impl Fn(&Seat) -> bool) {
-    seats.iter().for_each(|seat| observe::nudge(seat.cpu));
-    let until = Instant::now() + ANSWER_MAX;
-    let here = ThreadId::current();
-    for seat in seats {
-        let own = || here.is_some_and(|here| observe::running().contains(&(seat.cpu, here)));
-        while !has_answered(seat) && !own() && Instant::now() < until {
-            std::thread::sleep(Duration::from_micros(200));
-        }
-    }
-}
-
-pub(crate) fn seats() -> Vec<Arc<Seat>> {
-    lock(&SEATS).clone()
-}
-
-/// The counters of the CPUs that are gone, and the seats of the others.
-pub(crate) fn past_and_seats() -> (Counts, Vec<Arc<Seat>>) {
-    let seats = lock(&SEATS);
-    (lock(&PAST).unwrap_or_default(), seats.clone())
-}
-
-/// How many threads are ready or running, and how many wait.
-pub(crate) fn queues() -> (usize, usize) {
-    let running = observe::running();
-    let (mut ready, mut waiting) = (0, 0);
-    each(|record| {
-        let waits = record.waits() && running.iter().all(|(_, thread)| *thread != record.thread);
-        *if waits { &mut waiting } else { &mut ready } += 1;
-    });
-    (ready, waiting)
-}
-
-/// Calls `f` with the record of each thread, and forgets the records of threads that are gone.
-pub(crate) fn each(mut f: impl FnMut(&ThreadRecord)) {
-    for part in &TABLE {
-        part.with(|records, _| {
-            records.retain(|_, record| {
-                let lives = record.thread.info().is_some();
-                if lives {
-                    f(record);
-                }
-                lives
-            });
-        });
-    }
-}
-
-/// The name of a thread, if it has one.
-pub(crate) fn called(thread: ThreadId) -> Option<Arc<str>> {
-    with_part(thread, |records| records.get(&thread.get()).and_then(|record| record.called.clone()))
 }

@@ -4,8 +4,9 @@
 //! on ([`timeline`]) and write it ([`write_timeline`]). Only the last spans of each CPU are kept.
 
 use crate::json;
+use crate::lock::lock;
 use crate::order::ordered;
-use crate::recorder::lock;
+use crate::words;
 use selvedge_core::Time;
 use selvedge_core::observe::{End, ThreadId};
 use std::collections::VecDeque;
@@ -131,7 +132,7 @@ fn write(cpu: u32, span: &TimedSpan, json: &mut json::Json) {
                 json.object(|json| {
                     json.number("thread", thread.get());
                     json.string("code", name);
-                    json.string("end", &crate::dump::call(*end));
+                    json.string("end", &words::call(*end));
                 });
             });
         }

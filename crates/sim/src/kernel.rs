@@ -9,32 +9,43 @@
 //!
 //! Nothing happens by itself. The calendar holds the events to come, and `epoll_wait` moves the
 //! virtual clock to the next of them.
+//!
+//! This file has the kernel's descriptors. `objects.rs` says what descriptors stand for, and
+//! `calendar.rs` what may happen. The files that make the calls lie beside them.
 
 mod arrivals;
+mod calendar;
 mod datagrams;
 mod files;
+mod id;
 mod network;
+mod objects;
 mod pipes;
 mod readiness;
 mod signals;
+mod socket_name;
 mod sockets;
+mod stream;
 
 use crate::digest::Digest;
 use crate::disk::tree::{Ino, Tree};
 use crate::{Conditions, Random};
-use datagrams::Datagrams;
-use files::OpenInode;
-use pipes::{Pipe, PipeEnd};
+use calendar::{CalendarEntry, Happening};
+use id::Id;
+use objects::{
+    Datagrams, Epoll, KernelObject, ListeningSocket, Member, ObjectKind, OpenInode, PIPE_BUF, Peer, Pipe,
+    PipeEnd, Socket, Subscription,
+};
 use rustix::event::epoll::{Event, EventData, EventFlags};
 use rustix::io::{Errno, Result};
-use rustix::net::{AddressFamily, Shutdown, SocketAddrAny, SocketAddrUnix};
+use rustix::net::{AddressFamily, Shutdown, SocketAddrAny};
 use selvedge_core::{Time, VirtualClock};
 use selvedge_io::sys::SocketOption;
 use selvedge_io::sys::interposed::{NO_GENERATION, NUMBER_BITS, number};
 use selvedge_io::sys::kernel::{
     DatagramCalls, EpollCalls, FileCalls, KernelCalls, PipeCalls, SignalCalls, SocketCalls,
 };
-use signals::Subscription;
+use socket_name::SocketName;
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
@@ -44,14 +55,11 @@ use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+use stream::{StreamSocket, StreamState};
 
 /// The lowest number of a simulated descriptor. The real descriptors of a program may have the
 /// numbers below it.
 const NUMBER_MIN: usize = 512;
-
-/// The number of an object, for which descriptors stand. A number is never used again, so a
-/// calendar entry for an object that is gone has no effect.
-type Id = u32;
 
 #[derive(Debug)]
 pub(crate) struct Kernel {
@@ -83,155 +91,6 @@ pub(crate) struct Kernel {
     entries: u64,
     /// The digest of everything that happens.
     digest: Digest,
-}
-
-#[derive(Debug)]
-struct KernelObject {
-    kind: ObjectKind,
-    /// The numbers of its descriptors.
-    numbers: Vec<usize>,
-}
-
-#[derive(Debug)]
-enum ObjectKind {
-    Epoll(Epoll),
-    /// A socket that is neither connected nor listening yet.
-    Socket(Socket),
-    Listener(ListeningSocket),
-    Stream(Box<StreamSocket>),
-    Datagrams(Box<Datagrams>),
-    File(OpenInode),
-    Pipe(PipeEnd),
-    Signals(Subscription),
-}
-
-#[derive(Debug, Default)]
-struct Epoll {
-    members: BTreeMap<usize, Member>,
-    /// The members with an edge to report, in the order of the edges.
-    edges: VecDeque<usize>,
-}
-
-#[derive(Debug)]
-struct Member {
-    data: u64,
-    interest: EventFlags,
-    queued: bool,
-}
-
-#[derive(Debug)]
-struct Socket {
-    family: AddressFamily,
-    name: Option<SocketName>,
-    shares_port: bool,
-    lingers: bool,
-}
-
-/// The address of a socket.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum SocketName {
-    Internet(SocketAddr),
-    Path(Vec<u8>),
-    Unnamed,
-}
-
-#[derive(Debug)]
-struct ListeningSocket {
-    name: SocketName,
-    backlog: VecDeque<Id>,
-    backlog_max: usize,
-    shares_port: bool,
-}
-
-#[derive(Debug)]
-struct StreamSocket {
-    local: SocketName,
-    remote: SocketName,
-    peer: Id,
-    state: StreamState,
-    /// The bytes that have arrived. `read` of them were read already.
-    arrived: Vec<u8>,
-    read: usize,
-    /// How many bytes may be unread here and on the way here, together.
-    window: usize,
-    on_the_way: usize,
-    /// When the last of the bytes on the way here arrives.
-    arrives: Time,
-    /// Until this time no byte on the way here arrives.
-    stalled: Time,
-    /// The end of the peer's bytes has arrived.
-    ended: bool,
-    read_shut: bool,
-    write_shut: bool,
-    error: Option<Errno>,
-    /// A send found no room, so an edge must follow when there is room.
-    wants_room: bool,
-    /// The stream takes no bytes to send until a `Room` happens.
-    full: bool,
-    room_comes: bool,
-    lingers: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum StreamState {
-    Connecting,
-    Connected,
-    /// The connection was reset or refused, or never came about.
-    Broken,
-}
-
-#[derive(Debug)]
-struct CalendarEntry {
-    at: Time,
-    /// The order of entries with the same time.
-    number: u64,
-    what: Happening,
-}
-
-#[derive(Debug)]
-enum Happening {
-    /// The request of `from` to be connected arrives.
-    Knock { from: Id, tries: u32 },
-    /// The client learns that it is connected.
-    Connected { to: Id },
-    /// The client learns that it is not going to be connected.
-    Refused { to: Id, errno: Errno },
-    /// Bytes arrive.
-    Segment { to: Id, from: Id, bytes: Vec<u8> },
-    /// The end of the peer's bytes arrives.
-    End { to: Id },
-    /// The connection breaks.
-    Reset { to: Id },
-    /// The stream may have room to send.
-    Room { to: Id },
-    /// A datagram arrives.
-    Datagram { from: Id, to: SocketAddr, bytes: Vec<u8> },
-    /// The sender of a datagram learns that no socket received it.
-    Unreachable { from: Id, to: SocketAddr },
-    /// The socket takes datagrams to send again.
-    DatagramRoom { to: Id },
-    /// A pipe takes bytes again.
-    PipeRoom { pipe: Id },
-}
-
-impl PartialEq for CalendarEntry {
-    fn eq(&self, other: &CalendarEntry) -> bool {
-        self.number == other.number
-    }
-}
-
-impl Eq for CalendarEntry {}
-
-impl PartialOrd for CalendarEntry {
-    fn partial_cmp(&self, other: &CalendarEntry) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for CalendarEntry {
-    fn cmp(&self, other: &CalendarEntry) -> std::cmp::Ordering {
-        (self.at, self.number).cmp(&(other.at, other.number))
-    }
 }
 
 /// How long a client waits for an answer before it asks again to be connected, and how often it
@@ -414,23 +273,5 @@ impl KernelCalls for Kernel {
     /// Draws whether a signal interrupts a call before the call has any effect.
     fn interrupt(&mut self) -> Result<()> {
         if self.random.happens(self.conditions.interrupted) { Err(Errno::INTR) } else { Ok(()) }
-    }
-}
-
-impl SocketName {
-    pub(super) fn of(address: &SocketAddrAny) -> Result<SocketName> {
-        if let Ok(address) = SocketAddr::try_from(address.clone()) {
-            return Ok(SocketName::Internet(address));
-        }
-        let unix = SocketAddrUnix::try_from(address.clone()).map_err(|_| Errno::AFNOSUPPORT)?;
-        Ok(unix.path().map_or(SocketName::Unnamed, |path| SocketName::Path(path.to_bytes().to_vec())))
-    }
-
-    pub(super) fn address(&self) -> Option<SocketAddrAny> {
-        match self {
-            SocketName::Internet(address) => Some((*address).into()),
-            SocketName::Path(path) => Some(SocketAddrUnix::new(&path[..]).ok()?.into()),
-            SocketName::Unnamed => Some(SocketAddrUnix::new_unnamed().into()),
-        }
     }
 }

@@ -4,18 +4,16 @@
 //! One text runs under both runtimes. `Combinators` is the trait through which each runtime brings
 //! its own functions. A change of the text changes the work of both, so the rows stay comparable.
 
+use super::clock::Times;
+use super::fault;
+use super::runtime::{Ours, Runtime, Tokio, Waits};
+use futures::channel::oneshot;
+use selvedge_scope::Selected;
 use std::cell::RefCell;
 use std::future::{Future, pending};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-
-use futures::channel::oneshot;
-use selvedge_scope::Selected;
-
-use super::clock::Times;
-use super::fault;
-use super::runtime::{Ours, Runtime, Tokio, Waits};
 
 /// Runs the program `name` with its numbers. `false` if it is no program about join, select and
 /// time-out.

@@ -5,10 +5,6 @@
 //! `GET /json` is an object, `POST /sum` the sum of a list of numbers, and `GET /users/{id}` a line
 //! with a part of the path.
 
-use std::convert::Infallible;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::rc::Rc;
-
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
@@ -21,6 +17,9 @@ use selvedge_io::EventLoop;
 use selvedge_io::net::TcpListener;
 use selvedge_web::{Json, Path, Response as WebResponse, Router, WebSocketUpgrade};
 use serde_json::{Value, json};
+use std::convert::Infallible;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::rc::Rc;
 
 /// Runs the program `name` with its numbers. `false` if it is no program about the web application.
 ///

@@ -5,10 +5,9 @@
 //! CPU time is that of the whole process. The printed names are the keys of the metrics in
 //! `contender.rs`.
 
+use nix::time::{ClockId, clock_gettime};
 use std::fs;
 use std::time::Instant;
-
-use nix::time::{ClockId, clock_gettime};
 
 /// A moment, on the clock of this process's CPU time and on the wall's.
 #[derive(Clone, Copy, Debug)]

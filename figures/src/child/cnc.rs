@@ -7,9 +7,11 @@
 
 pub(crate) mod cholesky;
 pub(crate) mod edges;
+mod engine;
 mod items;
 pub(crate) mod kernels;
 mod kinds;
+mod measured;
 #[path = "../../../crates/cnc/tests/suite/on_rayon.rs"]
 mod on_rayon;
 mod six;
@@ -17,79 +19,10 @@ pub(crate) mod steps;
 mod stuck;
 pub(crate) mod trace;
 
-use rayon::{ThreadPool, ThreadPoolBuilder};
-use selvedge_cnc::schedulers::{Affine, OneByOne, Scheduler, Stealing, TaskPool, ThreadPerStep};
-use selvedge_cnc::{FinishedGraph, Graph, StepContext, StepResult, graph};
-use selvedge_core::NoEvents;
-use selvedge_sched::work_stealing;
-
+use self::engine::{ASYNC, DECLARED, Engine, rayon};
+pub(crate) use self::engine::{ENGINES, LOOP, RAYON, STEALING};
 use self::kinds::StepKind;
-use self::on_rayon::OnRayon;
-use super::clock::Times;
-
-/// What runs a program, by the numbers that a figure gives.
-pub(crate) const ENGINES: [&str; 15] = [
-    "serial loop",
-    "rayon",
-    "selvedge, stealing",
-    "selvedge, one by one",
-    "selvedge, LIFO pool",
-    "selvedge, FIFO pool",
-    "selvedge, FIFO pool that spins",
-    "selvedge, priority pool",
-    "selvedge, fuzz pool",
-    "selvedge, LIFO pool that spins",
-    "selvedge, affinity",
-    "selvedge, a thread for each step",
-    "selvedge, on rayon's pool",
-    "selvedge, async steps",
-    "selvedge, declared items",
-];
-/// The plain loop.
-pub(crate) const LOOP: u64 = 0;
-/// rayon.
-pub(crate) const RAYON: u64 = 1;
-/// The scheduler to begin with; those after it are the others.
-pub(crate) const STEALING: u64 = 2;
-
-/// Async steps under the stealing scheduler, and steps with declared items.
-const ASYNC: u64 = 13;
-const DECLARED: u64 = 14;
-
-/// What runs a program.
-enum Engine {
-    Loop,
-    Rayon(ThreadPool),
-    Graph(Box<dyn Scheduler>),
-}
-
-impl Engine {
-    fn new(number: u64, workers: u64) -> Result<Engine, String> {
-        let workers = workers as usize;
-        Ok(match number {
-            LOOP => Engine::Loop,
-            RAYON => Engine::Rayon(rayon(workers)),
-            STEALING => Engine::Graph(Box::new(Stealing::new(workers))),
-            3 => Engine::Graph(Box::new(OneByOne)),
-            4 => Engine::Graph(Box::new(TaskPool::lifo(workers))),
-            5 => Engine::Graph(Box::new(TaskPool::fifo(workers))),
-            6 => Engine::Graph(Box::new(TaskPool::fifo(workers).spinning())),
-            7 => Engine::Graph(Box::new(TaskPool::priority(workers))),
-            8 => Engine::Graph(Box::new(TaskPool::fuzz(workers, 1))),
-            9 => Engine::Graph(Box::new(TaskPool::lifo(workers).spinning())),
-            10 => Engine::Graph(Box::new(Affine::new(workers))),
-            11 => Engine::Graph(Box::new(ThreadPerStep::under(move |main| {
-                work_stealing(workers, |_| Ok(NoEvents::new()), main).expect("no thread waits");
-            }))),
-            12 => Engine::Graph(Box::new(OnRayon::new(workers))),
-            _ => return Err(format!("no such engine: {number}")),
-        })
-    }
-}
-
-fn rayon(workers: usize) -> ThreadPool {
-    ThreadPoolBuilder::new().num_threads(workers).build().expect("the machine has threads")
-}
+use selvedge_cnc::schedulers::Stealing;
 
 /// Runs a program of graphs.
 ///
@@ -142,56 +75,4 @@ pub(super) fn run(name: &str, numbers: &[u64]) -> Result<(), String> {
         _ => return Err(format!("no such program of graphs: {name} {numbers:?}")),
     }
     Ok(())
-}
-
-/// Runs the graph after the environment's `begin`. Prints the time of one of this number of
-/// operations.
-///
-/// # Panics
-/// When the run does not end well.
-fn timed<'g>(
-    graph: &'g Graph<'g, '_>,
-    scheduler: &dyn Scheduler,
-    operations: u64,
-    begin: impl FnOnce(&StepContext<'g>) -> StepResult,
-) -> FinishedGraph<'g> {
-    timed_loop(operations, || finish(graph, scheduler, begin))
-}
-
-/// Runs the graph after the environment's `begin`.
-///
-/// # Panics
-/// When the run does not end well.
-fn finish<'g>(
-    graph: &'g Graph<'g, '_>,
-    scheduler: &dyn Scheduler,
-    begin: impl FnOnce(&StepContext<'g>) -> StepResult,
-) -> FinishedGraph<'g> {
-    graph.initialize(begin).unwrap_or_else(|error| panic!("{error}"));
-    graph.run(scheduler).unwrap_or_else(|error| panic!("{error}"))
-}
-
-/// Gives `work` a new graph. The time of all that is printed, without the end of the graph: a loop
-/// that [`timed_loop`] measures makes its arrays too, and returns its result.
-fn timed_graph<'env, R>(operations: u64, work: impl for<'g> FnOnce(&'g Graph<'g, 'env>) -> R) -> R {
-    let first = Times::now();
-    graph(|graph| {
-        let result = work(graph);
-        print_times(first, operations);
-        result
-    })
-}
-
-/// As [`timed`], for a program without a graph.
-fn timed_loop<R>(operations: u64, work: impl FnOnce() -> R) -> R {
-    let first = Times::now();
-    let result = work();
-    print_times(first, operations);
-    result
-}
-
-fn print_times(first: Times, operations: u64) {
-    let last = Times::now();
-    first.print_until(last, operations);
-    println!("ms {:.4}", first.seconds_until(last) * 1e3);
 }

@@ -5,18 +5,16 @@
 //! One text runs under both runtimes, through the trait `Runtime`. A ring is generic over its
 //! `Cell` too, so our MVar, the hand-made one and tokio's channel do the same hops.
 
-use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Barrier, Mutex, OnceLock};
-use std::time::Instant;
-
-use selvedge_sync::MVar;
-use tokio::sync::mpsc;
-
 use super::clock::Times;
 use super::fault;
 use super::handmade::HandMadeShared;
 use super::runtime::{Ours, Runtime, Tokio, Waits};
+use selvedge_sync::MVar;
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier, Mutex, OnceLock};
+use std::time::Instant;
+use tokio::sync::mpsc;
 
 /// Runs the program `name` with its numbers. `false` if it is no program about several workers.
 ///

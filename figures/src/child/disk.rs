@@ -5,18 +5,16 @@
 //! Each thread checks its block, because a block holds its own number (`figures/src/disk.rs`). The
 //! program says if the process has no io_uring, and the figure then names the row by the pool.
 
+use super::clock::{Times, rss_bytes};
+use super::fault;
+use crate::disk::{BLOCK, block_number, data_file};
+use selvedge_core::{fork_local, round_robin_over, sleep, yield_now};
+use selvedge_io::EventLoop;
+use selvedge_io::fs::{Driver, File};
 use std::cell::Cell;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
-
-use selvedge_core::{fork_local, round_robin_over, sleep, yield_now};
-use selvedge_io::EventLoop;
-use selvedge_io::fs::{Driver, File};
-
-use super::clock::{Times, rss_bytes};
-use super::fault;
-use crate::disk::{BLOCK, block_number, data_file};
 
 thread_local! {
     static READS: Cell<u64> = const { Cell::new(0) };

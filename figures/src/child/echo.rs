@@ -5,18 +5,16 @@
 //! `ours` may move threads between workers, and `ours_per_core` shares nothing between them. The
 //! line with the port must come first, because the figure waits for it.
 
-use std::io::Write as _;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Mutex;
-
+use super::fault;
+use super::runtime::{Ours, Runtime, Tokio, Waits};
 use selvedge_core::{spawn, spawn_local};
 use selvedge_io::EventLoop;
 use selvedge_io::net::{TcpListener, TcpStream};
 use selvedge_sched::per_core;
+use std::io::Write as _;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
-use super::fault;
-use super::runtime::{Ours, Runtime, Tokio, Waits};
 
 /// Runs the program `name` with its numbers. `false` if it is no program about echo servers.
 ///

@@ -2,11 +2,10 @@
 //! number, so that what comes is checked without reading all of it. The figure is in
 //! `figures/src/ftp.rs`.
 
+use crate::machine::session_cpu_ns;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::{Duration, Instant};
-
-use crate::machine::session_cpu_ns;
 
 /// The bytes of a block.
 pub(crate) const BLOCK: usize = 64 << 10;

@@ -5,10 +5,8 @@
 //!
 //! Both run the same service with the same settings of hyper.
 
-use std::convert::Infallible;
-use std::io::Write as _;
-use std::net::{Ipv4Addr, SocketAddr};
-
+use super::fault;
+use super::runtime::{Ours, Runtime, Tokio, Waits};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
@@ -18,9 +16,9 @@ use hyper_util::rt::TokioIo;
 use selvedge_compat::Compat;
 use selvedge_core::spawn;
 use selvedge_io::net::TcpListener;
-
-use super::fault;
-use super::runtime::{Ours, Runtime, Tokio, Waits};
+use std::convert::Infallible;
+use std::io::Write as _;
+use std::net::{Ipv4Addr, SocketAddr};
 
 /// Runs the program `name` with its numbers. `false` if it is no program about servers of one line.
 ///

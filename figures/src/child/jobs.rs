@@ -21,19 +21,17 @@ mod client;
 mod ours;
 mod theirs;
 
+use super::fault;
+use client::load;
+pub(crate) use client::{interrupted, recovered};
+use ours::serve as ours;
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
-
-use client::load;
-pub(crate) use client::{interrupted, recovered};
-use ours::serve as ours;
 use theirs::serve as theirs;
-
-use super::fault;
 
 /// Runs the program `name` with its numbers. `false` if it is no program about the queue of jobs.
 ///

@@ -13,17 +13,15 @@ mod locks;
 mod suite;
 mod wake;
 
-use std::hint::black_box;
-use std::sync::{Arc, LazyLock, OnceLock};
-use std::thread;
-
-use selvedge_lazy::{Lazy, Region, join};
-
 use self::forced::forced;
 use self::wake::Tells;
 use super::clock::Times;
 use super::fault;
 use super::runtime::{Ours, Runtime, Waits};
+use selvedge_lazy::{Lazy, Region, join};
+use std::hint::black_box;
+use std::sync::{Arc, LazyLock, OnceLock};
+use std::thread;
 
 /// Runs the program `PROGRAM` or `PROGRAM-ENGINE`.
 ///

@@ -5,16 +5,14 @@
 //! The client is one OS thread and one epoll set, without any runtime, so that it is the same
 //! beside every server. It measures nothing until every connection has had its first answer.
 
+use super::hello;
+use crate::machine::tasks_cpu_ns;
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
-
-use rustix::buffer::spare_capacity;
-use rustix::event::{Timespec, epoll};
-
-use super::hello;
-use crate::machine::tasks_cpu_ns;
 
 /// Bytes of a message to an echo server.
 const MESSAGE: usize = 64;

@@ -8,6 +8,10 @@
 //! # Paper
 //! \[Mighty\] "Logging": the five designs that Mighttpd's author compared, in their order.
 
+use super::mapped::MappedFile;
+use rustix::fs::OFlags;
+use selvedge_http::date::Clock;
+use selvedge_http::log::{Line, Lines};
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -16,12 +20,6 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-
-use rustix::fs::OFlags;
-use selvedge_http::date::Clock;
-use selvedge_http::log::{Line, Lines};
-
-use super::mapped::MappedFile;
 
 /// A buffer of lines, and what a handle buffers.
 const BUFFER_BYTES: usize = 64 << 10;

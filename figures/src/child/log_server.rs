@@ -1,14 +1,8 @@
 //! The server of the figure about designs of a log: two workers that answer every request with one
 //! page, and log by one of the designs. `child.rs` calls [`serve`].
 
-use std::cell::RefCell;
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
-use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
-
+use super::log_designs::{LogDesign, WorkerLines, open};
+use crate::web::SMALL;
 use selvedge_core::{detach_local, round_robin_over};
 use selvedge_http::date::{self, Clock};
 use selvedge_http::log::Line;
@@ -20,9 +14,13 @@ use selvedge_io::signal::{Signal, signals};
 use selvedge_io::time::{sleep, timeout};
 use selvedge_sched::per_core;
 use selvedge_web::Request;
-
-use super::log_designs::{LogDesign, WorkerLines, open};
-use crate::web::SMALL;
+use std::cell::RefCell;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 /// The workers, one on each CPU.
 const WORKERS: usize = 2;

@@ -5,18 +5,16 @@
 //! Both servers send the same bytes over the same relay: what the relay loses depends on the number
 //! of frames that have passed, and on nothing of the server's.
 
-use std::io::Write as _;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener as KernelsListener};
-use std::sync::Arc;
-use std::time::Duration;
-
+use super::numbers::Numbers;
 use selvedge_core::spawn;
 use selvedge_io::EventLoop;
 use selvedge_io::time::sleep;
 use selvedge_sched::work_stealing;
 use selvedge_stack::{SimulatedWire, Stack, StackOptions, Tap, TcpListener, TcpOptions, Weather, Wire};
-
-use super::numbers::Numbers;
+use std::io::Write as _;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener as KernelsListener};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// How long a packet takes in each direction.
 const WAY: Duration = Duration::from_millis(5);

@@ -4,6 +4,11 @@
 //! `child.rs` calls `ours` and `theirs`. tokio's tasks run the same texts as `async`: they are
 //! an implementation of the trait too, over the hand-made MVar.
 
+use super::clock::Times;
+use super::handmade::HandMade;
+use selvedge_lightweight::apps::{AppFound, answers, kpn, sieve, sorter};
+use selvedge_lightweight::implementations::named;
+use selvedge_lightweight::{Async, RunEnd};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -11,16 +16,9 @@ use std::fs;
 use std::future::{pending, poll_fn};
 use std::rc::Rc;
 use std::task::{Poll, Waker};
-
-use selvedge_lightweight::apps::{AppFound, answers, kpn, sieve, sorter};
-use selvedge_lightweight::implementations::named;
-use selvedge_lightweight::{Async, RunEnd};
 use tokio::runtime::Builder;
 use tokio::sync::Notify;
 use tokio::task::LocalSet;
-
-use super::clock::Times;
-use super::handmade::HandMade;
 
 /// Runs `program-implementation`.
 ///

@@ -7,18 +7,16 @@
 //! call `compile`, through this binary, as the compiler of a project. `projects.rs` builds real
 //! projects with a `BuildTree`.
 
+use super::fault;
+use super::session::PACKAGES;
+use crate::peers::{SAMURAI, target_directory};
+use nix::sys::resource::{UsageWho, getrusage};
+use selvedge_make::log::hash::of_command;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
-
-use nix::sys::resource::{UsageWho, getrusage};
-use selvedge_make::log::hash::of_command;
-
-use super::fault;
-use super::session::PACKAGES;
-use crate::peers::{SAMURAI, target_directory};
 
 /// Runs the program `name` with its numbers. `false` if it is no program about build runners.
 ///

@@ -5,12 +5,11 @@
 //! write them.
 #![allow(unsafe_code, reason = "a mapping is what two of the compared designs are about")]
 
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::ffi::c_void;
 use std::fs::File;
 use std::io;
 use std::ptr::NonNull;
-
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 /// A piece of a file in memory.
 #[derive(Debug)]

@@ -21,11 +21,9 @@ mod waves;
 
 pub(crate) use trapezoid::micro_area;
 
-use std::fmt;
-
-use selvedge_mpi::Communicator;
-
 use super::runtime::{Ours, Runtime, Waits};
+use selvedge_mpi::Communicator;
+use std::fmt;
 
 /// Runs a program on this number of workers, with this number of ranks. `fault` is 1 if it must
 /// give a wrong answer, else 0.

@@ -6,16 +6,14 @@
 //! another, so there is no event source. `BareScheduler` ends the process without a cancellation of
 //! each thread, because the end is no part of a figure.
 
-use std::cell::Cell;
-use std::rc::Rc;
-
-use selvedge_core::{Cpu, Mode, NoEvents, fork, spawn_local as spawn_joinable, steps, yield_now};
-use selvedge_sync::MVar;
-
 use super::clock::{Times, rss_bytes};
 use super::fault;
 use super::handmade::HandMade;
 use super::ring::{around, station};
+use selvedge_core::{Cpu, Mode, NoEvents, fork, spawn_local as spawn_joinable, steps, yield_now};
+use selvedge_sync::MVar;
+use std::cell::Cell;
+use std::rc::Rc;
 
 /// Runs the program `name` with its numbers. `false` if it is no program about our threads.
 ///

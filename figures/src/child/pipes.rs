@@ -6,20 +6,18 @@
 //! reader checks each of them. The process ends with the idle threads alive, because their end is
 //! no part of the figure.
 
+use super::fault;
+use super::runtime::{Ours, Runtime, Tokio, Waits};
+use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
+use selvedge_sync::MVar;
 use std::future::Future;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-
-use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
-use selvedge_sync::MVar;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
-
-use super::fault;
-use super::runtime::{Ours, Runtime, Tokio, Waits};
 
 /// Runs the program `name` with its numbers. `false` if it is no program about pipes.
 ///

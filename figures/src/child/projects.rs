@@ -4,12 +4,11 @@
 //! `child.rs` calls [`project`] for the figure in `figures/src/make.rs`, which asks
 //! [`commands`] how many commands a build must run.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-
 use super::fault;
 use super::make::{BuildTree, MAKE, print};
 use crate::peers::target_directory;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 /// The projects, by the numbers that a figure gives: Debian's names of their sources, and for Meson
 /// the directory of the `meson.build`.

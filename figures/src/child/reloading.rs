@@ -1,18 +1,17 @@
 //! The client of the figure about reloads. It has a server reload ten times a second, and counts
 //! what fails meanwhile: requests, WebSockets, downloads. `child.rs` calls [`session`].
 
-use std::cell::Cell;
-use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::rc::Rc;
-use std::time::Duration;
-
 use rustix::process::{Pid, Signal, kill_process};
 use selvedge_core::{now, round_robin_over, spawn_local};
 use selvedge_io::EventLoop;
 use selvedge_io::net::TcpStream;
 use selvedge_io::time::{sleep, timeout};
 use selvedge_web::{Message, WebSocket};
+use std::cell::Cell;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+use std::time::Duration;
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(10);

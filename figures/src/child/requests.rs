@@ -5,10 +5,9 @@
 //! It has blocking sockets and one request in flight for each connection. It prints the replies and
 //! the bytes of their bodies, which the figure checks.
 
+use crate::web::SMALL;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
-
-use crate::web::SMALL;
 
 /// Makes `total` requests for the small file over `connections` keep-alive connections, each with
 /// one in flight, and prints how many replies there were and the bytes of their bodies.

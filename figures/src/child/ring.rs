@@ -1,10 +1,9 @@
 //! Rings of the thread figures: a token goes [`around`] the stations, and [`station`] is one over
 //! the hand-made MVar. `ours.rs` and `tokio_peer.rs` call them.
 
-use std::fmt::Debug;
-
 use super::clock::Times;
 use super::handmade::HandMade;
+use std::fmt::Debug;
 
 /// Sends the token off, waits until all stations of the ring have ended, and prints the time of one
 /// hop. Gives the results of the stations.

@@ -6,13 +6,12 @@
 //! `abstractions.rs`, `cores.rs`, `pipes.rs` and `timers.rs` are generic over `Runtime`. A function
 //! of the trait must do the same work under both.
 
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
-
 use selvedge_core::{NoEvents, fork, round_robin_over};
 use selvedge_io::EventLoop;
 use selvedge_sched::work_stealing;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use tokio::runtime::Builder;
 
 /// The things outside that the threads of a program wait for.

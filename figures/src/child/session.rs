@@ -4,16 +4,14 @@
 //! # Paper
 //! [HMP05 §7.2, §7.3].
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Instant;
-
-use selvedge_lazy::Lazy;
-use selvedge_sync::{MVar, Semaphore};
-
 use super::fault;
 use super::make::{STEPS, compute, imports, interface, interfaces_of};
 use super::runtime::{Ours, Runtime, Waits};
+use selvedge_lazy::Lazy;
+use selvedge_sync::{MVar, Semaphore};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
 
 /// How many interfaces of packages there are.
 pub(super) const PACKAGES: u64 = 16;

@@ -5,15 +5,13 @@
 //! The clock of the simulation is not the clock of the figure: `Times` measures how many steps the
 //! process makes in a second.
 
-use std::cell::Cell;
-use std::rc::Rc;
-
+use super::clock::Times;
+use super::fault;
 use selvedge_core::{spawn_local, yield_now};
 use selvedge_io::net::{TcpListener, TcpStream};
 use selvedge_sim::{Simulation, VirtualTime, World};
-
-use super::clock::Times;
-use super::fault;
+use std::cell::Cell;
+use std::rc::Rc;
 
 /// Runs the program `name` with its numbers. `false` if it is no program about the simulated
 /// network.

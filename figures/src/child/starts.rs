@@ -3,16 +3,14 @@
 //!
 //! `Starts` is the trait through which both runtimes run one text.
 
+use super::fault;
+use super::runtime::{Ours, Runtime, Tokio, Waits};
+use selvedge_io::EventLoop;
+use selvedge_sched::work_stealing;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-
-use selvedge_io::EventLoop;
-use selvedge_sched::work_stealing;
-
-use super::fault;
-use super::runtime::{Ours, Runtime, Tokio, Waits};
 
 /// Runs the program `name` with its numbers. `false` if it is no program about calls on OS threads
 /// and runners that start.

@@ -5,16 +5,15 @@
 //! second in no order. The timers are allocated before the clock is read, because the allocator's
 //! work is no part of the figure.
 
+use super::clock::Times;
+use super::fault;
+use super::runtime::{Ours, Runtime, Tokio, Waits};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
-
-use super::clock::Times;
-use super::fault;
-use super::runtime::{Ours, Runtime, Tokio, Waits};
 
 /// Runs the program `name` with its numbers. `false` if it is no program about timers.
 ///

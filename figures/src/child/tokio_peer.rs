@@ -6,18 +6,16 @@
 //! `child.rs` calls the programs. Each has the name of a program in `ours.rs`, with `tokio-`
 //! before it, and prints the same answers.
 
-use std::cell::Cell;
-use std::future::Future;
-use std::rc::Rc;
-
-use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{Notify, mpsc};
-use tokio::task::{LocalSet, yield_now};
-
 use super::clock::{Times, rss_bytes};
 use super::handmade::HandMade;
 use super::ring::{around, station};
 use super::runtime::self_wake;
+use std::cell::Cell;
+use std::future::Future;
+use std::rc::Rc;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{Notify, mpsc};
+use tokio::task::{LocalSet, yield_now};
 
 /// Runs the program `name` with its numbers. `false` if it is no program about tokio's tasks.
 ///

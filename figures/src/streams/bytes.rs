@@ -7,14 +7,9 @@
 //! puts the input into the page cache before each run of each contender. Without that the contender
 //! after a slow peer reads a part of the input from the disk.
 
-use std::fs::File;
-use std::path::Path;
-
-use rustix::fs::{Advice, fadvise};
-
 use super::{ours, peer, theirs};
 use crate::child::streams::text::{
-    FREQUENT, Home, INPUT, INSTEAD, RARE, Written, write_document, write_lines, write_numbers,
+    FREQUENT, Facts, Home, INPUT, INSTEAD, RARE, Written, write_document, write_lines, write_numbers,
 };
 use crate::contender::{LIMIT, OURS, table};
 use crate::effort::Effort;
@@ -23,6 +18,9 @@ use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric, case, reports, rows, values};
 use crate::peers::{GHC_CONDUIT, RUST_STREAMS, built, program_of};
 use crate::table::{Row, Table};
+use rustix::fs::{Advice, fadvise};
+use std::fs::File;
+use std::path::Path;
 
 /// The figures of this file.
 pub(crate) const FIGURES: &[Figure] = &[
@@ -202,59 +200,11 @@ pub(crate) fn shell(effort: Effort) -> Result<Table, String> {
         let script = format!("file {INPUT} | {stages}");
         ours(system, "tool", &[&output, &text, &pipe, "-j", threads, &script])
     };
-    let theirs = |system: &str, package: &str, words: &[&str]| tool(system, package, &output, &text, words);
-    let mut count = Written::default();
-    count.add(format!("{}\n", facts.rare).as_bytes());
-    let [having, matching] =
-        [format!("lines | having substring {RARE:?}"), format!("lines | having regex '{CLASS}'")];
-    let awk = format!("/{RARE}/ {{ n++ }} END {{ print n }}");
-    let counted = format!("{having} | count");
-    let numbered = format!("{having} numbered");
-    let counted_class = format!("{matching} | count");
-    let cases = [
-        (
-            "count the lines with a text",
-            count,
-            &counted,
-            vec![
-                theirs("ripgrep -c", "ripgrep", &["rg", "-c", RARE]),
-                theirs("GNU grep -c", "grep", &["grep", "-c", RARE]),
-                theirs("mawk", "mawk", &["mawk", &awk]),
-            ],
-        ),
-        (
-            "the lines with a text",
-            facts.found[0],
-            &having,
-            vec![
-                theirs("ripgrep -N", "ripgrep", &["rg", "-N", RARE]),
-                theirs("GNU grep", "grep", &["grep", RARE]),
-            ],
-        ),
-        (
-            "the same with their numbers",
-            facts.found[1],
-            &numbered,
-            vec![
-                theirs("ripgrep -n", "ripgrep", &["rg", "-n", RARE]),
-                theirs("GNU grep -n", "grep", &["grep", "-n", RARE]),
-            ],
-        ),
-        (
-            "count the lines that match",
-            count,
-            &counted_class,
-            vec![
-                theirs("ripgrep -c", "ripgrep", &["rg", "-c", CLASS]),
-                theirs("GNU grep -cE", "grep", &["grep", "-cE", CLASS]),
-            ],
-        ),
-    ];
     let mut rows = Vec::new();
-    for (name, right, stages, peers) in cases {
-        let of_shell = [of_shell(OURS, "0", stages), of_shell("selvedge-pipe -j 1", "1", stages)].into_iter();
+    for ShellCase { name, right, stages, peers } in shell_cases(&facts, &output, &text) {
+        let of_shell = [of_shell(OURS, "0", &stages), of_shell("selvedge-pipe -j 1", "1", &stages)];
         let contenders: Vec<Contender> =
-            of_shell.chain(peers).map(|one| writes(one.reads(&text).on(2), right)).collect();
+            of_shell.into_iter().chain(peers).map(|one| writes(one.reads(&text).on(2), right)).collect();
         rows.extend(case(name, &contenders, RATE, effort.rounds_times(3), LIMIT)?);
     }
     let mut table =
@@ -264,6 +214,65 @@ pub(crate) fn shell(effort: Effort) -> Result<Table, String> {
         .notes
         .push(format!("the text is {RARE:?}, the expression {CLASS:?}; about one line in 10,000 has it"));
     Ok(table)
+}
+
+/// A case of `pipe-shell`.
+struct ShellCase {
+    name: &'static str,
+    /// What each contender is to write.
+    right: Written,
+    /// The stages of our shell, behind the file.
+    stages: String,
+    peers: Vec<Contender>,
+}
+
+/// The cases of `pipe-shell`, over a text with these facts.
+fn shell_cases(facts: &Facts, output: &str, text: &str) -> Vec<ShellCase> {
+    let theirs = |system: &str, package: &str, words: &[&str]| tool(system, package, output, text, words);
+    let mut count = Written::default();
+    count.add(format!("{}\n", facts.rare).as_bytes());
+    let [having, matching] =
+        [format!("lines | having substring {RARE:?}"), format!("lines | having regex '{CLASS}'")];
+    let awk = format!("/{RARE}/ {{ n++ }} END {{ print n }}");
+    vec![
+        ShellCase {
+            name: "count the lines with a text",
+            right: count,
+            stages: format!("{having} | count"),
+            peers: vec![
+                theirs("ripgrep -c", "ripgrep", &["rg", "-c", RARE]),
+                theirs("GNU grep -c", "grep", &["grep", "-c", RARE]),
+                theirs("mawk", "mawk", &["mawk", &awk]),
+            ],
+        },
+        ShellCase {
+            name: "the lines with a text",
+            right: facts.found[0],
+            stages: having.clone(),
+            peers: vec![
+                theirs("ripgrep -N", "ripgrep", &["rg", "-N", RARE]),
+                theirs("GNU grep", "grep", &["grep", RARE]),
+            ],
+        },
+        ShellCase {
+            name: "the same with their numbers",
+            right: facts.found[1],
+            stages: format!("{having} numbered"),
+            peers: vec![
+                theirs("ripgrep -n", "ripgrep", &["rg", "-n", RARE]),
+                theirs("GNU grep -n", "grep", &["grep", "-n", RARE]),
+            ],
+        },
+        ShellCase {
+            name: "count the lines that match",
+            right: count,
+            stages: format!("{matching} | count"),
+            peers: vec![
+                theirs("ripgrep -c", "ripgrep", &["rg", "-c", CLASS]),
+                theirs("GNU grep -cE", "grep", &["grep", "-cE", CLASS]),
+            ],
+        },
+    ]
 }
 
 /// `pipe-lines`.

@@ -1,6 +1,10 @@
 //! The figure about web applications: an object as JSON, a body that is read, a part of the path.
 //! One worker on CPU 0, and the load generator polls on CPU 1.
 
+use super::load::Load;
+use super::server::{Log, start_as};
+use super::site::{File, Site};
+use super::{Candidate, compete, rate_and_cpu};
 use crate::contender::{inner, outer};
 use crate::effort::{Effort, Purpose};
 use crate::figure::Figure;
@@ -9,11 +13,6 @@ use crate::measure::Contender;
 use crate::peers::{AXUM, GO_APP};
 use crate::pinned::{BOTH_CPUS, SERVER_CPU};
 use crate::table::Table;
-
-use super::load::Load;
-use super::server::{Log, start_as};
-use super::site::{File, Site};
-use super::{Candidate, compete, rate_and_cpu};
 
 /// The figure of this file.
 pub(crate) const FIGURES: &[Figure] = &[Figure {

@@ -3,19 +3,17 @@
 //! memory, so that the kernel keeps few of the files. Before each run the kernel forgets all of
 //! them.
 
-use std::fs;
-use std::path::Path;
-
+use super::load::Load;
+use super::server::{Log, SetUp, start_as};
+use super::site::{File, Site};
+use super::{Candidate, compete, rate_and_cpu};
 use crate::effort::{Effort, Purpose};
 use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::pinned::{BOTH_CPUS, SERVER_CPU};
 use crate::table::Table;
-
-use super::load::Load;
-use super::server::{Log, SetUp, start_as};
-use super::site::{File, Site};
-use super::{Candidate, compete, rate_and_cpu};
+use std::fs;
+use std::path::Path;
 
 /// The figure of this file.
 pub(crate) const FIGURES: &[Figure] =
@@ -33,6 +31,26 @@ const CACHE_BYTES: u64 = 100 << 20;
 
 /// The control group of the servers.
 const GROUP: &str = "/sys/fs/cgroup/memory/selvedge-figures";
+
+fn selvedge(set_up: &SetUp) -> Result<Vec<String>, String> {
+    set_up.configured(&format!("workers = 1\n[[route]]\ndirectory = '{}'\n", set_up.root))
+}
+
+fn with_own_cache(set_up: &SetUp) -> Result<Vec<String>, String> {
+    set_up.configured(&format!(
+        "workers = 1\ncache.direct = {CACHE_BYTES}\n[[route]]\ndirectory = '{}'\n",
+        set_up.root
+    ))
+}
+
+fn nginx_with_threads(set_up: &SetUp) -> Result<Vec<String>, String> {
+    let http = format!(
+        "  sendfile on; aio threads; access_log off;\n\
+         \x20 open_file_cache max=1000 inactive=60s;\n  server {{ listen 127.0.0.1:{}; root {}; }}\n",
+        set_up.port, set_up.root
+    );
+    set_up.nginx_with(1, &http)
+}
 
 /// `web-disk`.
 pub(crate) fn cold(effort: Effort) -> Result<Table, String> {
@@ -61,23 +79,9 @@ pub(crate) fn cold(effort: Effort) -> Result<Table, String> {
                 })
             };
         let candidates = vec![
-            candidate("selvedge-httpd", true, &|set_up| {
-                set_up.configured(&format!("workers = 1\n[[route]]\ndirectory = '{}'\n", set_up.root))
-            }),
-            candidate("selvedge-httpd, own cache", true, &|set_up| {
-                set_up.configured(&format!(
-                    "workers = 1\ncache.direct = {CACHE_BYTES}\n[[route]]\ndirectory = '{}'\n",
-                    set_up.root
-                ))
-            }),
-            candidate("nginx, aio threads", false, &|set_up| {
-                let http = format!(
-                    "  sendfile on; aio threads; access_log off;\n\
-                     \x20 open_file_cache max=1000 inactive=60s;\n  server {{ listen 127.0.0.1:{}; root {}; }}\n",
-                    set_up.port, set_up.root
-                );
-                set_up.nginx_with(1, &http)
-            }),
+            candidate("selvedge-httpd", true, &selvedge),
+            candidate("selvedge-httpd, own cache", true, &with_own_cache),
+            candidate("nginx, aio threads", false, &nginx_with_threads),
         ];
         let (contenders, samples) = compete("web-disk", file, &load, candidates, effort)?;
         let word = if connections == 1 { "connection" } else { "connections" };

@@ -3,6 +3,10 @@
 //! CPUs, so the workers' logs meet; the load generator is on the same CPUs and sleeps while no
 //! reply comes.
 
+use super::load::Load;
+use super::server::{Log, start_as};
+use super::site::{File, SMALL, Site};
+use super::{Candidate, Samples, compete, rate_and_cpu};
 use crate::contender::inner;
 use crate::effort::{Effort, Purpose};
 use crate::figure::Figure;
@@ -10,11 +14,6 @@ use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric, rows};
 use crate::pinned::BOTH_CPUS;
 use crate::table::{Row, Table};
-
-use super::load::Load;
-use super::server::{Log, start_as};
-use super::site::{File, SMALL, Site};
-use super::{Candidate, Samples, compete, rate_and_cpu};
 
 /// The figure of this file.
 pub(crate) const FIGURES: &[Figure] =

@@ -1,12 +1,8 @@
 //! The figure about idle connections: the memory of a server with thousands of kept connections,
 //! each of which has had one answer.
 
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
-use std::time::Duration;
-
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-
+use super::server::{Log, Running, SetUp, start_as};
+use super::site::{SMALL, Site};
 use crate::effort::{Effort, Purpose};
 use crate::figure::Figure;
 use crate::machine::Machine;
@@ -14,9 +10,10 @@ use crate::measure::{Better, Contender, Metric, NOTICED, rows};
 use crate::peers::is_missing;
 use crate::pinned::BOTH_CPUS;
 use crate::table::Table;
-
-use super::server::{Log, Running, SetUp, start_as};
-use super::site::{SMALL, Site};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::time::Duration;
 
 /// The figure of this file.
 pub(crate) const FIGURES: &[Figure] =
@@ -27,6 +24,29 @@ const BYTES: Metric = Metric { key: "bytes", unit: "bytes/connection", better: B
 /// The connections.
 const CONNECTIONS: usize = 15_000;
 
+/// Writes the configuration of a server, and returns the command that starts it.
+type Configure = fn(&SetUp) -> Result<Vec<String>, String>;
+
+/// The servers, and whether each is ours.
+const ENTRANTS: [(&str, bool, Configure); 3] = [
+    ("selvedge-httpd", true, selvedge),
+    ("nginx tuned", false, nginx_tuned),
+    ("h2o", false, |set_up| set_up.h2o_with(1)),
+];
+
+fn selvedge(set_up: &SetUp) -> Result<Vec<String>, String> {
+    set_up.configured(&format!("workers = 1\n[[route]]\ndirectory = '{}'\n", set_up.root))
+}
+
+fn nginx_tuned(set_up: &SetUp) -> Result<Vec<String>, String> {
+    let http = format!(
+        "  sendfile on; tcp_nopush on; access_log off;\n  open_file_cache max=1000 inactive=60s;\n\
+         \x20 server {{ listen 127.0.0.1:{}; root {}; }}\n",
+        set_up.port, set_up.root
+    );
+    set_up.nginx_with(1, &http)
+}
+
 /// `web-idle`.
 pub(crate) fn idle(effort: Effort) -> Result<Table, String> {
     let machine = Machine::now();
@@ -36,24 +56,9 @@ pub(crate) fn idle(effort: Effort) -> Result<Table, String> {
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     setrlimit(Resource::Nofile, raised).map_err(|errno| format!("more descriptors: {errno}"))?;
     let site = Site::create(u64::from(faults))?;
-    type Configure = fn(&SetUp) -> Result<Vec<String>, String>;
-    let entrants: [(&str, bool, Configure); 3] = [
-        ("selvedge-httpd", true, |set_up| {
-            set_up.configured(&format!("workers = 1\n[[route]]\ndirectory = '{}'\n", set_up.root))
-        }),
-        ("nginx tuned", false, |set_up| {
-            let http = format!(
-                "  sendfile on; tcp_nopush on; access_log off;\n  open_file_cache max=1000 inactive=60s;\n\
-                 \x20 server {{ listen 127.0.0.1:{}; root {}; }}\n",
-                set_up.port, set_up.root
-            );
-            set_up.nginx_with(1, &http)
-        }),
-        ("h2o", false, |set_up| set_up.h2o_with(1)),
-    ];
-    let mut samples: Vec<Result<Vec<f64>, String>> = vec![Ok(Vec::new()); entrants.len()];
+    let mut samples: Vec<Result<Vec<f64>, String>> = vec![Ok(Vec::new()); ENTRANTS.len()];
     let mut contenders = Vec::new();
-    for (index, (system, ours, configure)) in entrants.iter().enumerate() {
+    for (index, (system, ours, configure)) in ENTRANTS.iter().enumerate() {
         let mut command = Err(String::new());
         for round in 1..=effort.rounds {
             if faults && !ours {

@@ -6,14 +6,13 @@
 //! difference of two runs belongs to the requests. Without an access log and with one are separate
 //! rows.
 
+use super::load::CONNECTIONS;
+use super::server::{self, Kind, Log};
+use super::site::{SMALL, Site};
 use crate::callgrind;
 use crate::measure::{Contender, MeasureError};
 use crate::peers::is_missing;
 use crate::pinned;
-
-use super::load::CONNECTIONS;
-use super::server::{self, Kind, Log};
-use super::site::{SMALL, Site};
 
 /// Requests of the shorter run and of the longer one.
 const LENGTHS: [u64; 2] = [2000, 10_000];

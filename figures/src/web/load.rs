@@ -4,16 +4,13 @@
 //! It returns requests per second and the server's CPU time of a request. A reply with another
 //! status or length than the file's is an error, so a server that sends less is not faster.
 
-use std::fs;
-use std::process::{Command, Stdio};
-
-use serde_json::Value;
-
-use crate::peers::built;
-use crate::pinned;
-
 use super::server::Running;
 use super::site::File;
+use crate::peers::built;
+use crate::pinned;
+use serde_json::Value;
+use std::fs;
+use std::process::{Command, Stdio};
 
 /// Keep-alive connections of every run.
 pub(super) const CONNECTIONS: usize = 64;

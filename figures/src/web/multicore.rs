@@ -2,16 +2,15 @@
 //! generator shares the CPUs and sleeps while no reply comes, so the CPU time of a request says
 //! more than the rate.
 
+use super::load::Load;
+use super::server::{Log, SetUp, start_as};
+use super::site::{SMALL, Site};
+use super::{Candidate, compete, rate_and_cpu};
 use crate::effort::{Effort, Purpose};
 use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::pinned::BOTH_CPUS;
 use crate::table::Table;
-
-use super::load::Load;
-use super::server::{Log, SetUp, start_as};
-use super::site::{SMALL, Site};
-use super::{Candidate, compete, rate_and_cpu};
 
 /// The figure of this file.
 pub(crate) const FIGURES: &[Figure] =

@@ -2,9 +2,10 @@
 //! behind each server. The servers have CPU 0, with the programs that they start. The load
 //! generator has CPU 1, which it shares with the FastCGI application.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
-
+use super::load::Load;
+use super::server::{Log, SetUp, start_as};
+use super::site::{File, Site};
+use super::{Candidate, RATE, compete, rate_and_cpu};
 use crate::contender::inner;
 use crate::effort::{Effort, Purpose};
 use crate::figure::Figure;
@@ -13,11 +14,8 @@ use crate::measure::rows;
 use crate::peers::{C_CGI, program_of, program_path};
 use crate::pinned::{BOTH_CPUS, CLIENT_CPU, SERVER_CPU};
 use crate::table::{Row, Table};
-
-use super::load::Load;
-use super::server::{Log, SetUp, start_as};
-use super::site::{File, Site};
-use super::{Candidate, RATE, compete, rate_and_cpu};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 /// The figure of this file.
 pub(crate) const FIGURES: &[Figure] =

@@ -1,17 +1,16 @@
 //! The figure about reverse proxies: a small answer and a large one, over kept connections to one
 //! server behind. The proxy has CPU 0. The server behind and the load generator share CPU 1.
 
+use super::load::Load;
+use super::server::{Log, SetUp, start_as};
+use super::site::{File, Site};
+use super::{Candidate, compete, rate_and_cpu};
 use crate::effort::{Effort, Purpose};
 use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::peers::program_path;
 use crate::pinned::{BOTH_CPUS, CLIENT_CPU, SERVER_CPU};
 use crate::table::Table;
-
-use super::load::Load;
-use super::server::{Log, SetUp, start_as};
-use super::site::{File, Site};
-use super::{Candidate, compete, rate_and_cpu};
 
 /// The figure of this file.
 pub(crate) const FIGURES: &[Figure] =

@@ -1,8 +1,8 @@
 //! The figure about reloads: ten a second, under load, with WebSockets and downloads open. The
 //! client (`child/reloading.rs`) counts what fails.
 
-use std::time::Duration;
-
+use super::server::{Log, Running, SetUp, start_as};
+use super::site::{File, Site};
 use crate::contender::inner;
 use crate::effort::{Effort, Purpose};
 use crate::figure::Figure;
@@ -11,9 +11,7 @@ use crate::measure::{MeasureError, NOTICED, report};
 use crate::peers::is_missing;
 use crate::pinned::{self, CLIENT_CPU, SERVER_CPU};
 use crate::table::{Row, Table};
-
-use super::server::{Log, Running, SetUp, start_as};
-use super::site::{File, Site};
+use std::time::Duration;
 
 /// The figure of this file.
 pub(crate) const FIGURES: &[Figure] =

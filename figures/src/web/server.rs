@@ -6,20 +6,17 @@
 //! same files. A difference between the set-ups belongs into `notes`, because a reader must know
 //! it.
 
+use super::site::{self, Site};
+use crate::machine::{busy_ns, processes_of, session_cpu_ns};
+use crate::peers::{self, built, program_path};
+use crate::pinned;
+use rustix::process::{Pid, Signal, getuid, kill_process};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
-
-use rustix::process::{Pid, Signal, getuid, kill_process};
-
-use crate::machine::{busy_ns, processes_of, session_cpu_ns};
-use crate::peers::{self, built, program_path};
-use crate::pinned;
-
-use super::site::{self, Site};
 
 /// A server and the way it is set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

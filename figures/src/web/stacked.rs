@@ -5,6 +5,10 @@
 //! namespace. A part of its work is done in the client's system calls, so beside the CPU of the
 //! server the CPU of the whole machine is measured, with a client that sleeps.
 
+use super::load::Load;
+use super::server::{Charged, Log, SetUp, start_at};
+use super::site::{SIXTEEN_K, SMALL, Site};
+use super::{Candidate, compete, rate_and_cpu};
 use crate::effort::{Effort, Purpose};
 use crate::figure::Figure;
 use crate::machine::Machine;
@@ -12,11 +16,6 @@ use crate::peers::built;
 use crate::pinned::SERVER_CPU;
 use crate::stacks::{Namespace, begin, ip};
 use crate::table::{Row, Table};
-
-use super::load::Load;
-use super::server::{Charged, Log, SetUp, start_at};
-use super::site::{SIXTEEN_K, SMALL, Site};
-use super::{Candidate, compete, rate_and_cpu};
 
 /// The figure of this file.
 pub(crate) const FIGURES: &[Figure] = &[Figure {

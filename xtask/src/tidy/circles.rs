@@ -3,8 +3,8 @@
 //!
 //! Files with a way from each to each other are one component. A component has at most three files,
 //! because a reader has to read all of it before changing one. The larger ones of today stand in
-//! `xtask/circles.txt`. That list only shrinks: a file that enters a component is a problem, and so
-//! is a file that has left one and is still listed.
+//! `xtask/circles.txt`, each with the reason why it stays one. That list only shrinks: a file that
+//! enters a component is a problem, and so is a file that has left one and is still listed.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -16,7 +16,8 @@ const LIST: &str = "xtask/circles.txt";
 /// The largest component that needs no place in the list.
 const MOST: usize = 3;
 
-/// Every component of more than three files stands in the list, and the list has nothing else.
+/// Every component of more than three files stands in the list with a reason, and the list has
+/// nothing else.
 pub(super) fn check(tree: &Tree, packages: &[Package]) -> Vec<Problem> {
     let listed = listed(tree.text(LIST).map_or("", String::as_str));
     let mut problems = Vec::new();
@@ -26,7 +27,7 @@ pub(super) fn check(tree: &Tree, packages: &[Package]) -> Vec<Problem> {
         for component in components(&arrows).into_iter().filter(|component| component.len() > MOST) {
             let allowed = listed
                 .iter()
-                .map(|(_, files)| files)
+                .map(|listed| &listed.files)
                 .max_by_key(|files| files.intersection(&component).count());
             let new = component.iter().find(|file| !allowed.is_some_and(|allowed| allowed.contains(*file)));
             if let Some(new) = new {
@@ -39,12 +40,15 @@ pub(super) fn check(tree: &Tree, packages: &[Package]) -> Vec<Problem> {
             found.insert(component);
         }
     }
-    for (line, files) in listed {
+    for Listed { line, has_reason, files } in listed {
         let left = files.iter().find(|file| !found.iter().any(|component| component.contains(*file)));
         let parts = found.iter().filter(|component| !component.is_disjoint(&files)).count();
         let message = match left {
             Some(left) => format!("{left} is in no circle of more than {MOST} files: shrink the list"),
             None if parts > 1 => format!("these files are {parts} components: shrink the list"),
+            None if !has_reason => {
+                "these files have no reason to import each other: give it in a comment above them".to_string()
+            }
             None => continue,
         };
         problems.push(Problem::new(LIST, line, message));
@@ -52,18 +56,26 @@ pub(super) fn check(tree: &Tree, packages: &[Package]) -> Vec<Problem> {
     problems
 }
 
-/// The components of the list: the line of each, and its files. Blank lines part them, and `#`
-/// begins a comment.
-fn listed(text: &str) -> Vec<(usize, BTreeSet<&str>)> {
+/// A component of the list.
+struct Listed<'a> {
+    /// The line of its first file.
+    line: usize,
+    /// Whether a comment among its lines says why it stays.
+    has_reason: bool,
+    files: BTreeSet<&'a str>,
+}
+
+/// The components of the list. Blank lines part them, and `#` begins a comment. Comments without
+/// files are about the list itself.
+fn listed(text: &str) -> Vec<Listed<'_>> {
     let mut listed = Vec::new();
-    let mut within = false;
-    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
-        if !within && !line.is_empty() {
-            listed.push((index + 1, BTreeSet::new()));
-        }
-        within = !line.is_empty();
-        if let Some((_, files)) = listed.last_mut().filter(|_| within) {
-            files.insert(line);
+    let lines: Vec<(usize, &str)> = (1..).zip(text.lines()).collect();
+    for part in lines.split(|(_, line)| line.is_empty()) {
+        let is_comment = |(_, line): &&(usize, &str)| line.starts_with('#');
+        let mut files = part.iter().filter(|line| !is_comment(line)).peekable();
+        if let Some(&&(line, _)) = files.peek() {
+            let has_reason = part.iter().any(|line| is_comment(&line));
+            listed.push(Listed { line, has_reason, files: files.map(|(_, file)| *file).collect() });
         }
     }
     listed
@@ -194,7 +206,7 @@ mod tests {
         messages(&check(&tree, &[Package::sample("a")]))
     }
 
-    const LISTED: &str = "# A word.\n\na/src/b.rs\na/src/c.rs\na/src/d.rs\na/src/e.rs\n";
+    const LISTED: &str = "# A word.\n\n# A reason.\na/src/b.rs\na/src/c.rs\na/src/d.rs\na/src/e.rs\n";
     const FOUR: &[(&str, &str)] = &[("b", "c"), ("c", "b d"), ("d", "e"), ("e", "b")];
 
     #[test]
@@ -219,6 +231,16 @@ mod tests {
     }
 
     #[test]
+    fn each_component_of_the_list_has_a_reason() {
+        let without = LISTED.replace("# A reason.\n", "");
+        let missing = "xtask/circles.txt:3: these files have no reason to import each other: \
+             give it in a comment above them";
+        assert_eq!(found(&without, FOUR), [missing]);
+        // A comment that a blank line parts from the files is none of theirs.
+        assert_eq!(found(&LISTED.replace("reason.\n", "reason.\n\n"), FOUR).len(), 1);
+    }
+
+    #[test]
     fn a_file_that_enters_is_named_with_its_circle() {
         let five = [("b", "c"), ("c", "b d"), ("d", "e"), ("e", "b f"), ("f", "d")];
         let found = found(LISTED, &five);
@@ -232,10 +254,10 @@ mod tests {
 
     #[test]
     fn a_file_that_leaves_shrinks_the_list() {
-        let left = "xtask/circles.txt:3: a/src/b.rs is in no circle of more than 3 files: shrink the list";
+        let left = "xtask/circles.txt:4: a/src/b.rs is in no circle of more than 3 files: shrink the list";
         assert_eq!(found(LISTED, &[("b", "c"), ("c", "d"), ("d", "e"), ("e", "")]), [left]);
         let five = format!("{LISTED}a/src/f.rs\n");
-        let gone = "xtask/circles.txt:3: a/src/f.rs is in no circle of more than 3 files: shrink the list";
+        let gone = "xtask/circles.txt:4: a/src/f.rs is in no circle of more than 3 files: shrink the list";
         assert_eq!(found(&five, FOUR), [gone]);
         assert_eq!(found(&format!("\n\n{LISTED}\na/src/x.rs\n"), FOUR).len(), 1);
     }
@@ -257,9 +279,9 @@ mod tests {
         let second = "a/src/f.rs\na/src/g.rs\na/src/h.rs\na/src/i.rs\n";
         let apart = format!("{LISTED}{second}");
         assert_eq!(found(&apart, &eight("b f")), [""; 0]);
-        let parts = "xtask/circles.txt:3: these files are 2 components: shrink the list";
+        let parts = "xtask/circles.txt:4: these files are 2 components: shrink the list";
         assert_eq!(found(&apart, &eight("b")), [parts]);
-        let two = format!("{LISTED}\n{second}");
+        let two = format!("{LISTED}\n# A reason.\n{second}");
         assert_eq!(found(&two, &eight("b")), [""; 0]);
         let joined = found(&two, &eight("b f"));
         assert!(joined.len() == 1 && joined[0].contains("8 files import each other"), "{joined:?}");

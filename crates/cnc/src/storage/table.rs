@@ -1,6 +1,7 @@
 //! Items by their keys: [`ItemTable`], the hash table of a [`Storage`](super::Storage).
 
 use std::iter;
+use std::mem;
 use std::ptr;
 
 use crate::first_panic::FirstPanic;
@@ -10,11 +11,33 @@ use crate::slot::ItemSlot;
 
 use super::SHARDS;
 
+/// The number of items in the first block of a shard. Each further block is twice as large.
+const FIRST_BLOCK: usize = 8;
+
+/// The most keys in a shard, so that a number of an item and an index both fit in 32 bits.
+const KEYS_MAX: usize = 3 << 30;
+
+/// The most blocks in a shard, which hold `KEYS_MAX` items.
+const BLOCKS_MAX: usize = 29;
+
 /// Items by the word of their key or by its hash: open addressing, to which keys are only added.
 ///
 /// A reader takes no lock. A table that has become too small stays until the storage is freed, so a
 /// reader may go through an old table; it then does not find the newest keys, takes the lock, and
 /// looks again.
+///
+/// **A key costs 8 bytes in a table.** Most of the time of a large table goes to memory that is in
+/// no cache, and to the pages that the system clears. So an entry is half of a hash and the number
+/// of an item, and the number says in which block the item lies.
+///
+/// **Neighbours share a cache line.** Most programs put and get the items of a row one after the
+/// other. The line of a key is given by the hash of its word without the lowest three bits, and
+/// these bits say where the search in the line begins. So eight neighbours lie in one line, and
+/// their items lie side by side.
+///
+/// **A larger table is filled in order.** The line is the highest bits of the half of the hash. So
+/// the keys of one line go to two lines side by side, and both tables are walked from their fronts
+/// to their ends.
 #[derive(Debug)]
 pub(crate) struct ItemTable<K, V, R> {
     shards: Box<[Shard<K, V, R>]>,
@@ -23,18 +46,19 @@ pub(crate) struct ItemTable<K, V, R> {
 #[derive(Debug)]
 #[repr(align(128))]
 struct Shard<K, V, R> {
-    current: AtomicPtr<Entries<K, V, R>>,
+    current: AtomicPtr<Entries>,
+    /// The first item of each block. A pointer is written before the entries with its items.
+    blocks: [AtomicPtr<Keyed<K, V, R>>; BLOCKS_MAX],
     growing: Mutex<Growing<K, V, R>>,
 }
 
 #[derive(Debug)]
 struct Growing<K, V, R> {
     keys: usize,
-    tables: Vec<*mut Entries<K, V, R>>,
-    /// Blocks with room for items, each filled from its front.
+    tables: Vec<*mut Entries>,
+    /// The blocks of items, each filled from its front. After a reset all are empty, and are filled
+    /// once more in their order.
     blocks: Vec<Vec<Keyed<K, V, R>>>,
-    /// Blocks without items, which the table had before it was reset. The largest is the last.
-    spare: Vec<Vec<Keyed<K, V, R>>>,
 }
 
 // SAFETY: the pointers are those of boxes that the shard owns.
@@ -46,16 +70,35 @@ struct Keyed<K, V, R> {
     slot: ItemSlot<V, R>,
 }
 
+/// A table. In each entry the upper half is [`half_hash`] of the key, and the lower half is the
+/// [number](place_of) of an item. An entry without a key is 0.
 #[derive(Debug)]
-struct Entries<K, V, R> {
-    entries: Box<[TableEntry<K, V, R>]>,
+struct Entries {
+    /// 32 less the number of bits of the number of a line.
+    shift: u32,
+    lines: Box<[Line]>,
 }
 
+/// The entries in a cache line.
+const LINE: usize = 8;
+
 #[derive(Debug)]
-struct TableEntry<K, V, R> {
-    /// Null in an entry without a key. Written last.
-    item: AtomicPtr<Keyed<K, V, R>>,
-    word: AtomicU64,
+#[repr(align(64))]
+struct Line([AtomicU64; LINE]);
+
+/// The half of a hash that an entry has: of its word without the lowest three bits, and then these
+/// bits.
+#[inline]
+fn half_hash(spread: u64, word: u64) -> u32 {
+    (spread >> 32) as u32 & !(LINE as u32 - 1) | word as u32 & (LINE as u32 - 1)
+}
+
+/// The block of an item, and its place in the block, by its number. The numbers begin at
+/// [`FIRST_BLOCK`], so the highest bit of a number says which block it is.
+#[inline]
+fn place_of(number: u32) -> (usize, usize) {
+    let bit = number.ilog2();
+    ((bit - FIRST_BLOCK.ilog2()) as usize, number as usize - (1 << bit))
 }
 
 /// The word of a key, or its hash.
@@ -68,31 +111,32 @@ impl<K: ItemKey, V, R> ItemTable<K, V, R> {
     pub(super) fn new() -> Self {
         let shard = || Shard {
             current: AtomicPtr::new(ptr::null_mut()),
-            growing: Mutex::new(Growing {
-                keys: 0,
-                tables: Vec::new(),
-                blocks: Vec::new(),
-                spare: Vec::new(),
-            }),
+            blocks: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
+            growing: Mutex::new(Growing { keys: 0, tables: Vec::new(), blocks: Vec::new() }),
         };
         ItemTable { shards: iter::repeat_with(shard).take(SHARDS).collect() }
     }
 
     #[inline]
     pub(super) fn find(&self, key: &K) -> &ItemSlot<V, R> {
-        let word = word_of(key);
-        let spread = fold(word);
-        let shard = &self.shards[spread as usize % SHARDS];
-        match shard.look(word, spread, key) {
-            Some(slot) => slot,
-            None => shard.add(word, spread, key),
+        let (shard, hash) = self.shard(key);
+        match shard.look(hash, key) {
+            Ok(slot) => slot,
+            Err(gap) => shard.add(hash, key, gap),
         }
     }
 
     pub(super) fn look(&self, key: &K) -> Option<&ItemSlot<V, R>> {
+        let (shard, hash) = self.shard(key);
+        shard.look(hash, key).ok()
+    }
+
+    /// The shard of a key, by the lowest bits of its hash, and the half of the hash in its entry.
+    #[inline]
+    fn shard(&self, key: &K) -> (&Shard<K, V, R>, u32) {
         let word = word_of(key);
-        let spread = fold(word);
-        self.shards[spread as usize % SHARDS].look(word, spread, key)
+        let spread = fold(word / LINE as u64);
+        (&self.shards[spread as usize % SHARDS], half_hash(spread, word))
     }
 
     pub(super) fn each<'s>(&'s self, mut see: impl FnMut(&'s K, &'s ItemSlot<V, R>)) {
@@ -102,11 +146,11 @@ impl<K: ItemKey, V, R> ItemTable<K, V, R> {
                 continue;
             }
             // SAFETY: as in `Shard::look`.
-            for entry in &unsafe { &*at }.entries {
-                let item = entry.item.load(Ordering::Acquire);
-                if !item.is_null() {
-                    // SAFETY: as in `Shard::look`.
-                    let item = unsafe { &*item };
+            for entry in unsafe { &*at }.all() {
+                let entry = entry.load(Ordering::Acquire);
+                if entry != 0 {
+                    // SAFETY: the entry is that of a key.
+                    let item = unsafe { shard.item(entry) };
                     see(&item.key, &item.slot);
                 }
             }
@@ -130,13 +174,15 @@ impl<K: ItemKey, V, R> ItemTable<K, V, R> {
         for shard in &self.shards {
             // The tables name keys that are dropped below, so no destructor may find them.
             shard.current.store(ptr::null_mut(), Ordering::Relaxed);
-            let blocks = std::mem::take(&mut lock(&shard.growing).blocks);
+            let (keys, blocks) = lock(&shard.growing).take();
             let mut panics = FirstPanic::default();
             // SAFETY: as promised by the caller.
             let empty = || blocks.iter().flatten().for_each(|item| unsafe { item.slot.empty() });
-            if std::mem::needs_drop::<V>() && !panics.run(empty) {
+            if mem::needs_drop::<V>() && !panics.run(empty) {
                 // The next call drops the other values.
-                lock(&shard.growing).blocks = blocks;
+                let mut growing = lock(&shard.growing);
+                (growing.keys, growing.blocks) = (keys, blocks);
+                drop(growing);
                 panics.go_on();
                 return;
             }
@@ -156,12 +202,9 @@ impl<K, V, R> Shard<K, V, R> {
         }
         // The table names keys that are dropped below, so no destructor may find them.
         // SAFETY: the pointer came from a box in `add`, which is freed with the shard alone.
-        let entries = unsafe { &*at }.entries.iter();
-        entries.for_each(|entry| entry.item.store(ptr::null_mut(), Ordering::Relaxed));
-        let mut growing = lock(&self.growing);
-        growing.keys = 0;
-        let mut blocks = std::mem::take(&mut growing.blocks);
-        drop(growing);
+        let table = unsafe { &*at };
+        table.all().for_each(|entry| entry.store(0, Ordering::Relaxed));
+        let (_, mut blocks) = lock(&self.growing).take();
         for block in &mut blocks {
             for item in block.iter() {
                 // SAFETY: as promised by the caller.
@@ -170,108 +213,178 @@ impl<K, V, R> Shard<K, V, R> {
             panics.run(|| block.clear());
         }
         let mut growing = lock(&self.growing);
-        growing.spare.append(&mut blocks);
-        growing.spare.sort_by_key(Vec::capacity);
-        // Its own memory is kept too.
-        growing.blocks = blocks;
+        // A destructor may have added items, in new blocks. Those stay in place of the old ones.
+        let made = growing.blocks.len().min(blocks.len());
+        growing.blocks.extend(blocks.drain(made..));
+    }
+
+    /// The item with the number in an entry.
+    ///
+    /// # Safety
+    /// The entry is not 0, and was loaded by `Acquire` from a table of this shard, or under the
+    /// lock.
+    #[inline]
+    unsafe fn item(&self, entry: u64) -> &Keyed<K, V, R> {
+        let (block, place) = place_of(entry as u32);
+        let first = self.blocks[block].load(Ordering::Relaxed);
+        // SAFETY: `add` has written the pointer and the item before the entry. Blocks never grow,
+        // and are freed with the shard alone.
+        unsafe { &*first.add(place) }
     }
 }
 
-impl<K: ItemKey, V, R> Entries<K, V, R> {
+impl<K, V, R> Growing<K, V, R> {
+    /// Takes the items out: their number, and the blocks.
+    fn take(&mut self) -> (usize, Vec<Vec<Keyed<K, V, R>>>) {
+        (mem::take(&mut self.keys), mem::take(&mut self.blocks))
+    }
+}
+
+impl Entries {
+    /// A table without keys. The number of entries is a power of two, of two lines at least.
     fn new(entries: usize) -> Self {
-        let entry = || TableEntry { item: AtomicPtr::new(ptr::null_mut()), word: AtomicU64::new(0) };
-        Entries { entries: iter::repeat_with(entry).take(entries).collect() }
+        let line = || Line(std::array::from_fn(|_| AtomicU64::new(0)));
+        let lines = entries / LINE;
+        let shift = u32::BITS - lines.ilog2();
+        Entries { shift, lines: iter::repeat_with(line).take(lines).collect() }
     }
 
-    /// The first entry of a key.
-    fn first(&self, spread: u64) -> usize {
-        (spread >> 8) as usize & (self.entries.len() - 1)
+    fn len(&self) -> usize {
+        self.lines.len() * LINE
     }
 
-    fn after(&self, at: usize) -> usize {
-        (at + 1) & (self.entries.len() - 1)
+    fn all(&self) -> impl Iterator<Item = &AtomicU64> {
+        self.lines.iter().flat_map(|line| &line.0)
     }
 
-    /// Adds an item. Its key is not here yet, and there is room.
-    fn add(&self, word: u64, spread: u64, item: *mut Keyed<K, V, R>) {
-        let mut at = self.first(spread);
-        while !self.entries[at].item.load(Ordering::Relaxed).is_null() {
-            at = self.after(at);
+    #[inline]
+    fn at(&self, index: usize) -> &AtomicU64 {
+        &self.lines[index / LINE].0[index % LINE]
+    }
+
+    /// The first index of a key.
+    #[inline]
+    fn first(&self, hash: u32) -> usize {
+        (hash >> self.shift) as usize * LINE + hash as usize % LINE
+    }
+
+    #[inline]
+    fn after(&self, index: usize) -> usize {
+        (index + 1) & (self.len() - 1)
+    }
+
+    /// The first index from which on a key that is not here may be added.
+    fn gap(&self, hash: u32) -> usize {
+        let mut index = self.first(hash);
+        while self.at(index).load(Ordering::Relaxed) != 0 {
+            index = self.after(index);
         }
-        self.entries[at].word.store(word, Ordering::Relaxed);
-        self.entries[at].item.store(item, Ordering::Release);
+        index
     }
+}
+
+/// Where a search has ended without the key: the table, null if there was none, and the index of an
+/// entry that had no key.
+#[derive(Clone, Copy)]
+struct Gap {
+    table: *const Entries,
+    index: usize,
 }
 
 impl<K: ItemKey, V, R> Shard<K, V, R> {
     #[inline]
-    fn look(&self, word: u64, spread: u64, key: &K) -> Option<&ItemSlot<V, R>> {
+    fn look(&self, hash: u32, key: &K) -> Result<&ItemSlot<V, R>, Gap> {
         let at = self.current.load(Ordering::Acquire);
-        if at.is_null() {
-            return None;
-        }
-        // SAFETY: the pointer came from a box in `add`, which is freed with the shard alone.
-        let table = unsafe { &*at };
-        let mut at = table.first(spread);
+        // SAFETY: the pointer came from a box in `table_with_room`, which is freed with the shard
+        // alone.
+        let Some(table) = (unsafe { at.as_ref() }) else {
+            return Err(Gap { table: at, index: 0 });
+        };
+        self.search(table, table.first(hash), hash, key)
+    }
+
+    /// Looks for a key from an index on.
+    #[inline]
+    fn search(&self, table: &Entries, mut index: usize, hash: u32, key: &K) -> Result<&ItemSlot<V, R>, Gap> {
         loop {
-            let entry = &table.entries[at];
-            let item = entry.item.load(Ordering::Acquire);
-            if item.is_null() {
-                return None;
+            let entry = table.at(index).load(Ordering::Acquire);
+            if entry == 0 {
+                return Err(Gap { table, index });
             }
-            if entry.word.load(Ordering::Relaxed) == word {
-                // SAFETY: items lie in blocks that never grow and are freed with the shard alone,
-                // and an item is written before the pointer to it is.
-                let item = unsafe { &*item };
-                if is_word::<K>() || item.key == *key {
-                    return Some(&item.slot);
+            if (entry >> 32) as u32 == hash {
+                // SAFETY: the entry is that of a key.
+                let item = unsafe { self.item(entry) };
+                if item.key == *key {
+                    return Ok(&item.slot);
                 }
             }
-            at = table.after(at);
+            index = table.after(index);
         }
     }
 
+    /// The slot of a key that was not found, where a search has ended. Another worker may have
+    /// added the key meanwhile, then it stands behind the gap or in a newer table.
+    ///
+    /// # Panics
+    /// Panics if the shard has [`KEYS_MAX`] keys.
     #[cold]
-    fn add(&self, word: u64, spread: u64, key: &K) -> &ItemSlot<V, R> {
+    fn add(&self, hash: u32, key: &K, gap: Gap) -> &ItemSlot<V, R> {
         let key = key.clone();
         let mut growing = lock(&self.growing);
-        if let Some(slot) = self.look(word, spread, &key) {
-            return slot;
-        }
         let current = self.current.load(Ordering::Relaxed);
         // SAFETY: as in `look`.
-        let room = if current.is_null() { 0 } else { unsafe { &*current }.entries.len() };
-        if 2 * (growing.keys + 1) > room {
-            let table = Entries::new((2 * room).max(16));
-            if !current.is_null() {
-                // SAFETY: as in `look`.
-                for entry in &unsafe { &*current }.entries {
-                    let (word, item) =
-                        (entry.word.load(Ordering::Relaxed), entry.item.load(Ordering::Relaxed));
-                    if !item.is_null() {
-                        table.add(word, fold(word), item);
-                    }
+        let current = unsafe { current.as_ref() };
+        let gap = match current {
+            Some(table) => {
+                let first = if ptr::eq(table, gap.table) { gap.index } else { table.first(hash) };
+                match self.search(table, first, hash, &key) {
+                    Ok(slot) => return slot,
+                    Err(gap) => Some((table, gap.index)),
                 }
             }
-            let table = Box::into_raw(Box::new(table));
-            growing.tables.push(table);
-            self.current.store(table, Ordering::Release);
+            None => None,
+        };
+        assert!(growing.keys < KEYS_MAX, "a collection has at most {KEYS_MAX} keys in each shard");
+        let number = (FIRST_BLOCK + growing.keys) as u32;
+        let (block, place) = place_of(number);
+        if block == growing.blocks.len() {
+            let mut fresh = Vec::with_capacity(FIRST_BLOCK << block);
+            self.blocks[block].store(fresh.as_mut_ptr(), Ordering::Relaxed);
+            growing.blocks.push(fresh);
         }
-        if growing.blocks.last().is_none_or(|block| block.len() == block.capacity()) {
-            let next = growing.blocks.last().map_or(8, |block| (2 * block.capacity()).min(1024));
-            let block = growing.spare.pop().unwrap_or_else(|| Vec::with_capacity(next));
-            growing.blocks.push(block);
-        }
+        // A search ends soon, because at most half of the entries have keys.
+        let (table, index) = match gap {
+            Some((table, index)) if 2 * (growing.keys + 1) <= table.len() => (table, index),
+            _ => {
+                let table = self.grow(&mut growing, current);
+                (table, table.gap(hash))
+            }
+        };
         growing.keys += 1;
-        let block = growing.blocks.last_mut().expect("there is a block now");
-        // SAFETY: the block has room for one more item, and never more than its capacity. No
-        // reference to the items before is made, because workers use them.
-        let item = unsafe { block.as_mut_ptr().add(block.len()) };
-        block.push(Keyed { key, slot: ItemSlot::new() });
-        // SAFETY: the table is the current one, which is freed with the shard alone.
-        unsafe { &*self.current.load(Ordering::Relaxed) }.add(word, spread, item);
+        let items = &mut growing.blocks[block];
+        assert!(items.len() == place && place < items.capacity(), "blocks are filled in their order");
+        // The block does not move, because it has room. Workers use the items before.
+        items.push(Keyed { key, slot: ItemSlot::new() });
+        let entry = u64::from(hash) << 32 | u64::from(number);
+        table.at(index).store(entry, Ordering::Release);
+        // SAFETY: the item was written above, under the lock.
+        unsafe { &self.item(entry).slot }
+    }
+
+    /// A table twice as large with the same entries. It becomes the current one.
+    fn grow(&self, growing: &mut Growing<K, V, R>, current: Option<&Entries>) -> &Entries {
+        let table = Entries::new(current.map_or(2 * LINE, |table| 2 * table.len()));
+        for entry in current.iter().flat_map(|table| table.all()) {
+            let entry = entry.load(Ordering::Relaxed);
+            if entry != 0 {
+                table.at(table.gap((entry >> 32) as u32)).store(entry, Ordering::Relaxed);
+            }
+        }
+        let table = Box::into_raw(Box::new(table));
+        growing.tables.push(table);
+        self.current.store(table, Ordering::Release);
         // SAFETY: as in `look`.
-        unsafe { &(*item).slot }
+        unsafe { &*table }
     }
 }
 

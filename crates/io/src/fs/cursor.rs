@@ -13,7 +13,7 @@ use super::answer::at;
 use super::buffer::AlignedBuf;
 use super::file::{File, Uncached, transferred};
 use super::operation::Operation;
-use super::queue::OperationFuture;
+use super::operation_future::OperationFuture;
 use crate::io::{BufReader, Lines, Read, Write};
 use rustix::io::Errno;
 use selvedge_core::budget;

@@ -1,11 +1,11 @@
 //! An event loop's part in disk operations: [`DiskSide`] carries them between the
 //! [queue](super::queue) and the [ring](crate::uring).
 //!
-//! The event loop owns a `DiskSide` and calls `turn` once in each of its turns. `queue.rs` calls
-//! `asked` when a thread asks for an operation, so that `Carrier` can hand operations over before
-//! the turn. `Driver`, which is public, chooses between ring and blocking pool. An operation that
-//! the ring cannot perform goes to the pool (`pass_on`), and a loop that gets no ring leaves its
-//! whole queue to the pool.
+//! The event loop owns a `DiskSide` and calls `turn` once in each of its turns.
+//! `operation_future.rs` calls `asked` when a thread asks for an operation, so that `Carrier` can
+//! hand operations over before the turn. `Driver`, which is public, chooses between ring and
+//! blocking pool. An operation that the ring cannot perform goes to the pool (`pass_on`), and a
+//! loop that gets no ring leaves its whole queue to the pool.
 //!
 //! The kernel writes into the memory of an operation that has begun. So a `DiskSide` that is
 //! dropped waits until the ring has reported every operation, and aborts the process if it cannot.
@@ -363,7 +363,7 @@ impl Drop for DiskSide {
 mod tests {
     use super::super::buffer::Bytes;
     use super::super::operation::{Opened, Transfer};
-    use super::super::queue::OperationFuture;
+    use super::super::operation_future::OperationFuture;
     use super::*;
     use rustix::event::epoll;
     use rustix::fs::OFlags;

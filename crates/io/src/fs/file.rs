@@ -1,10 +1,10 @@
 //! `File`: an open file, and the operations at an offset that a thread awaits on it.
 //!
-//! Each method makes an `Operation`, awaits its `OperationFuture` (`queue.rs`), and takes the
-//! buffer out of the operation that comes back. `set_len` alone is a call on the blocking pool.
-//! `OpenOptions` creates the `File`. `cursor.rs` has the methods that read and write from the
-//! file's position on. The open descriptor is shared with the operations under way
-//! (`Arc<Opened>`), so it is closed after the last of them.
+//! Each method makes an `Operation`, awaits its `OperationFuture` (`operation_future.rs`), and
+//! takes the buffer out of the operation that comes back. `set_len` alone is a call on the blocking
+//! pool. `OpenOptions` creates the `File`. `cursor.rs` has the methods that read and write from the
+//! file's position on. The open descriptor is shared with the operations under way (`Arc<Opened>`),
+//! so it is closed after the last of them.
 
 use super::answer::{at, result};
 use super::buffer::{AlignedBuf, Buffer, Bytes, zeros};
@@ -12,8 +12,8 @@ use super::cursor::Cursor;
 use super::metadata::{Metadata, status};
 use super::names::made;
 use super::operation::{Opened, Operation, Transfer};
+use super::operation_future::OperationFuture;
 use super::options::OpenOptions;
-use super::queue::OperationFuture;
 use crate::sys;
 use rustix::io::Errno;
 use std::future::Future;

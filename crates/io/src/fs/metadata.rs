@@ -7,7 +7,7 @@
 
 use super::answer::result;
 use super::operation::{Opened, Operation, Stat, c_path};
-use super::queue::OperationFuture;
+use super::operation_future::OperationFuture;
 use rustix::fs::{FileType as Kind, Statx, StatxFlags, StatxTimestamp};
 use std::fmt;
 use std::fs::Permissions;

@@ -79,6 +79,7 @@ mod handle;
 mod metadata;
 mod names;
 pub(crate) mod operation;
+mod operation_future;
 mod options;
 mod queue;
 pub(crate) mod region;

@@ -6,7 +6,7 @@
 use super::answer::{at, result};
 use super::file::File;
 use super::operation::{Open, Opened, Operation, c_path};
-use super::queue::OperationFuture;
+use super::operation_future::OperationFuture;
 use rustix::fs::{Mode, OFlags};
 use std::io;
 use std::path::PathBuf;

@@ -12,8 +12,9 @@
 //!                        └────begin────────────────────────▶ free
 //! ```
 //!
-//! 1. `submit`: the first poll of the future moves the operation, with its buffers, into a slot,
-//!    and appends the slot to the list. The list is served first come, first served.
+//! 1. `submit`: the first poll of the future (`operation_future.rs`) moves the operation, with its
+//!    buffers, into a slot, and appends the slot to the list. The list is served first come, first
+//!    served.
 //! 2. `begin`: the performer takes the first slot of the list. From then on the kernel may read and
 //!    write the operation's buffers, so only `complete` lets go of them.
 //! 3. `complete`: the performer leaves the outcome in the slot, and wakes the waiting future.
@@ -29,21 +30,17 @@
 //! A waiting thread costs its slot of 88 bytes and its future. The buffer of a
 //! [`File::read_aligned_at`](super::File::read_aligned_at) is taken when the operation begins.
 
-use super::disk;
 use super::operation::{Operation, RawOutcome};
 use crate::pool::Lane;
-use crate::sys::{self, Fd};
-use crate::time::sleep;
+use crate::sys::Fd;
 use rustix::io::Errno;
 use selvedge_core::internal::quietly;
 use selvedge_core::observe::{self, Object, WaitReason};
-use selvedge_core::{SleepUntil, Unpark, budget, in_thread};
+use selvedge_core::{Unpark, in_thread};
 use std::cell::RefCell;
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker, ready};
+use std::task::Waker;
 
 /// The end of a list of slots.
 const NONE: u32 = u32::MAX;
@@ -296,7 +293,7 @@ impl OperationQueue {
 
     /// The queue for the operations that are asked for here: in a `Thread` the queue of the event
     /// loop, otherwise the queue of foreign executors.
-    fn here() -> Arc<OperationQueue> {
+    pub(super) fn here() -> Arc<OperationQueue> {
         static FALLBACK: LazyLock<Arc<OperationQueue>> =
             LazyLock::new(|| Arc::new(OperationQueue::new(Performer::Pool, None)));
         let here = match in_thread() {
@@ -324,7 +321,11 @@ impl OperationQueue {
 
     /// Puts an operation into the list. Returns its slot, and the number of operations that now
     /// wait for the event loop to begin them, which is 0 if the pool performs.
-    fn submit(self: &Arc<OperationQueue>, operation: Operation, waker: Option<Waker>) -> (u32, usize) {
+    pub(super) fn submit(
+        self: &Arc<OperationQueue>,
+        operation: Operation,
+        waker: Option<Waker>,
+    ) -> (u32, usize) {
         let mut state = self.lock();
         state.awaited += usize::from(waker.is_some());
         let slot = state.insert(operation, waker);
@@ -416,7 +417,7 @@ impl OperationQueue {
     }
 
     /// The outcome, if the operation is done. Otherwise `waker` replaces the earlier waker.
-    fn take(&self, index: u32, waker: &Waker) -> Option<(RawOutcome, Operation)> {
+    pub(super) fn take(&self, index: u32, waker: &Waker) -> Option<(RawOutcome, Operation)> {
         let mut state = self.lock();
         let slot = &mut state.slots[index as usize];
         if slot.stage == Stage::Done {
@@ -441,7 +442,7 @@ impl OperationQueue {
     }
 
     /// The outcome is not wanted any more, because its future is dropped.
-    fn withdraw(&self, index: u32) {
+    pub(super) fn withdraw(&self, index: u32) {
         let mut state = self.lock();
         let slot = &mut state.slots[index as usize];
         let waker = slot.waker.take();
@@ -499,106 +500,5 @@ pub(super) fn close_aside(fd: Fd) {
             queue.submit(Operation::Close(Some(fd)), None);
         }
         None => drop(fd),
-    }
-}
-
-/// The future of one operation.
-#[derive(Debug)]
-#[must_use = "nothing happens until it is awaited"]
-pub(super) struct OperationFuture(Progress);
-
-enum Progress {
-    Unsent(Operation),
-    Sent(Arc<OperationQueue>, u32),
-    /// In a simulation this future performs the operation itself, at the time at which it would be
-    /// over.
-    Simulated(Box<Delayed>),
-    Over,
-}
-
-struct Delayed {
-    operation: Operation,
-    delay: Pin<Box<SleepUntil>>,
-}
-
-impl fmt::Debug for Progress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Progress::Unsent(_) => "unsent",
-            Progress::Sent(..) => "sent",
-            Progress::Simulated(..) => "simulated",
-            Progress::Over => "over",
-        })
-    }
-}
-
-impl OperationFuture {
-    pub(super) fn new(operation: Operation) -> OperationFuture {
-        OperationFuture(Progress::Unsent(operation))
-    }
-
-    /// Whether nothing has been asked of the queue yet, so that dropping this undoes the operation.
-    pub(super) fn is_unsent(&self) -> bool {
-        matches!(self.0, Progress::Unsent(_))
-    }
-}
-
-impl Unpin for OperationFuture {}
-
-impl Future for OperationFuture {
-    type Output = (RawOutcome, Operation);
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Progress::Sent(queue, slot) = &self.0 {
-            let Some(answer) = queue.take(*slot, cx.waker()) else { return Poll::Pending };
-            self.0 = Progress::Over;
-            return Poll::Ready(answer);
-        }
-        if let Progress::Simulated(delayed) = &mut self.0 {
-            ready!(delayed.delay.as_mut().poll(cx));
-        }
-        let mut operation = match std::mem::replace(&mut self.0, Progress::Over) {
-            Progress::Unsent(operation) => operation,
-            Progress::Simulated(mut delayed) => {
-                let outcome = delayed.operation.perform();
-                return Poll::Ready((outcome, delayed.operation));
-            }
-            _ => panic!("an operation is not polled after it has ended"),
-        };
-        if let Some(delay) = sys::simulated_delay() {
-            let delay = Box::pin(sleep(delay));
-            self.0 = Progress::Simulated(Box::new(Delayed { operation, delay }));
-            return self.poll(cx);
-        }
-        let queue = OperationQueue::here();
-        // A ring makes this attempt itself.
-        if queue.lock().performer == Performer::Pool {
-            if budget::spend_on_call(cx).is_pending() {
-                self.0 = Progress::Unsent(operation);
-                return Poll::Pending;
-            }
-            if let Some(outcome) = operation.perform_cached() {
-                return Poll::Ready((outcome, operation));
-            }
-            budget::refund(budget::CALL);
-        }
-        observe::waits_on(|| operation.reason());
-        let (slot, listed) = queue.submit(operation, Some(cx.waker().clone()));
-        self.0 = Progress::Sent(queue, slot);
-        disk::asked(listed);
-        Poll::Pending
-    }
-}
-
-impl Drop for OperationFuture {
-    fn drop(&mut self) {
-        match &mut self.0 {
-            Progress::Sent(queue, slot) => queue.withdraw(*slot),
-            // The simulation draws whether the operation had begun.
-            Progress::Simulated(delayed) if sys::goes_on() => {
-                delayed.operation.perform();
-            }
-            _ => {}
-        }
     }
 }

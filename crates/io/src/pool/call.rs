@@ -6,8 +6,8 @@
 //! has begun. Foreign code (a waker's clone, the drop of a job) runs outside the lock of the pool's
 //! state. In a simulation no OS thread is involved: the future makes the call itself after a delay.
 
-use super::queue::{Job, PoolShared, wake_next};
-use super::{BlockingError, lock};
+use super::lost::BlockingError;
+use super::queue::{Job, PoolShared, lock, wake_next};
 use crate::sys;
 use selvedge_core::SleepUntil;
 use selvedge_core::internal::ReplyCell;

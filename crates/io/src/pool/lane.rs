@@ -3,8 +3,8 @@
 //! The operations on files, the look-up of host names and the start of child processes run on them.
 //! The calls that a program makes by [`blocking`](super::blocking) have another pool.
 
-use super::queue::Job;
-use super::{Blocking, Limits, Pool, lock};
+use super::queue::{Job, lock};
+use super::{Blocking, Limits, Pool};
 use selvedge_core::internal::PerProcess;
 
 /// The pools of the calls that this crate makes itself. Each has OS threads of its own. So no such

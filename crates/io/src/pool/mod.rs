@@ -24,63 +24,19 @@
 
 mod call;
 mod lane;
+mod limits;
 mod lost;
+mod process;
 mod queue;
 
 pub use call::Blocking;
 pub(crate) use lane::Lane;
+pub use limits::Limits;
 pub use lost::BlockingError;
+pub use process::{blocking, load, shared};
 
-use queue::{PoolShared, wake_next};
-use selvedge_core::internal::PerProcess;
-use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-
-/// Runs `f` on an OS thread of the process's blocking pool and returns what it returned.
-///
-/// The pool has at most 64 OS threads and 1,024 jobs in its queue; beyond that the caller waits for
-/// room. A `selvedge::Runner` and [`Pool::set_limits`] change these bounds. (The calls that this
-/// crate itself makes on OS threads, above all on files, have OS threads of their own, and do not
-/// wait behind `f`.) Dropping the future before `f` has started removes the job; afterwards `f`
-/// runs to its end and its result is dropped.
-///
-/// # Errors
-///
-/// [`BlockingError`] when `f` panicked, with the payload, or when no OS thread could be started:
-/// then `f` has been dropped, and was not run.
-///
-/// # Examples
-///
-/// ```
-/// # futures::executor::block_on(async {
-/// let length = selvedge::blocking(|| std::fs::metadata("Cargo.toml").map(|m| m.len())).await??;
-/// assert!(length > 0);
-/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-/// ```
-///
-/// # Complexity
-///
-/// Two allocations and, on an idle pool, two switches between OS threads: some 10 µs.
-///
-/// # Paper
-/// [LZ07 §4.2]; [HMP05 §2.2]: a call that blocks does so on another OS thread, so that threads run
-/// on.
-#[doc(alias = "spawn_blocking")]
-pub fn blocking<T, F>(f: F) -> Blocking<T, F>
-where
-    F: FnOnce() -> T + Send + 'static,
-    T: Send + 'static,
-{
-    shared().run(f)
-}
-
-/// The process's blocking pool, which [`blocking`] runs on. The child of a `fork(2)` has a pool of
-/// its own.
-pub fn shared() -> &'static Pool {
-    static POOL: PerProcess<Pool> = PerProcess::new();
-    POOL.get(|| Pool::new(Limits::default()))
-}
+use queue::{PoolShared, lock, wake_next};
+use std::sync::Arc;
 
 /// The work of a [`Pool`] at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,44 +54,6 @@ pub struct Load {
     pub taken: u64,
     /// The most OS threads that the pool ever had at once.
     pub threads_most: usize,
-}
-
-/// The work of all pools that belong to the process: of the pool of [`blocking`], and of the pools
-/// for the calls that this crate makes itself.
-pub fn load() -> Load {
-    let lanes = [Lane::Files, Lane::Lookups].map(|lane| lane.pool().load());
-    lanes.into_iter().fold(shared().load(), |sum, load| Load {
-        threads: sum.threads + load.threads,
-        idle: sum.idle + load.idle,
-        queued: sum.queued + load.queued,
-        in_line: sum.in_line + load.in_line,
-        taken: sum.taken + load.taken,
-        threads_most: sum.threads_most + load.threads_most,
-    })
-}
-
-/// The bounds of a [`Pool`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// The most OS threads at once.
-    pub threads_max: NonZeroUsize,
-    /// The most jobs that wait for an OS thread. The callers of further jobs wait for room.
-    pub queue_max: NonZeroUsize,
-    /// How long an OS thread without a job stays.
-    pub idle: Duration,
-}
-
-impl Default for Limits {
-    /// 64 OS threads, 1,024 jobs, 5 seconds.
-    fn default() -> Limits {
-        const {
-            Limits {
-                threads_max: NonZeroUsize::new(64).unwrap(),
-                queue_max: NonZeroUsize::new(1024).unwrap(),
-                idle: Duration::from_secs(5),
-            }
-        }
-    }
 }
 
 /// A pool of OS threads apart from the process's own, for jobs that must not queue behind others.
@@ -230,23 +148,18 @@ impl Drop for Pool {
     }
 }
 
-/// Locks, even if an earlier holder has panicked, because no invariant of this module spans a call
-/// that can panic.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use futures::executor::block_on;
     use futures::future::join_all;
     use futures::task::noop_waker;
+    use std::num::NonZeroUsize;
     use std::pin::Pin;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
     use std::sync::mpsc;
     use std::task::{Context, Poll};
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
     fn pool(threads: usize, queue: usize) -> Pool {
         let [threads_max, queue_max] = [threads, queue].map(|n| NonZeroUsize::new(n).unwrap());

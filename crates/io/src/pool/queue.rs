@@ -21,7 +21,7 @@
 //! - The OS thread that looks is not quiet (`quiet.rs` of `core`), so a job that waits for it needs
 //!   no end of a quiet.
 
-use super::{Limits, lock};
+use super::limits::Limits;
 use selvedge_core::Quiet;
 use selvedge_core::internal::{CallUnderWay, quietly};
 use std::collections::VecDeque;
@@ -299,4 +299,10 @@ pub(super) fn wake_next(next: Option<(u64, Waker)>) {
     if let Some((_, waker)) = next {
         waker.wake();
     }
+}
+
+/// Locks, even if an earlier holder has panicked, because no invariant of this module spans a call
+/// that can panic.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

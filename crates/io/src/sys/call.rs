@@ -4,7 +4,7 @@
 //! `calls.rs` counts by kind, and a test's plan of [faults](crate::faults) decides by kind. The
 //! façade exports the type as `sim::Call`. `calls.rs` uses `call as usize` as an index into
 //! `Call::ALL`, so `ALL` lists the variants in the order of their declaration. A new kind also
-//! needs its name in `Call::name` (`calls.rs`).
+//! needs its name in `Call::name`.
 
 /// The kinds of system calls that this layer makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -154,4 +154,68 @@ impl Call {
         Call::RingRegister,
         Call::RingEnter,
     ];
+    /// The name of the system call.
+    pub fn name(self) -> &'static str {
+        match self {
+            Call::Socket => "socket",
+            Call::SocketPair => "socketpair",
+            Call::SetOption => "setsockopt",
+            Call::SocketError => "getsockopt",
+            Call::Unacknowledged => "ioctl",
+            Call::Bind => "bind",
+            Call::Listen => "listen",
+            Call::Accept => "accept4",
+            Call::Connect => "connect",
+            Call::LocalAddress => "getsockname",
+            Call::PeerAddress => "getpeername",
+            Call::Recv => "recv",
+            Call::Send => "send",
+            Call::SendMsg => "sendmsg",
+            Call::SendFile => "sendfile",
+            Call::Shutdown => "shutdown",
+            Call::Duplicate => "fcntl_dupfd",
+            Call::GetFlags => "fcntl_getfl",
+            Call::SetFlags => "fcntl_setfl",
+            Call::Resolve => "getaddrinfo",
+            Call::Open => "open",
+            Call::Stat => "stat",
+            Call::Pread => "pread",
+            Call::Pwrite => "pwrite",
+            Call::Truncate => "ftruncate",
+            Call::Sync => "fsync",
+            Call::MakeDirectory => "mkdir",
+            Call::ReadDirectory => "getdents",
+            Call::Unlink => "unlink",
+            Call::Rename => "rename",
+            Call::Link => "link",
+            Call::Symlink => "symlink",
+            Call::ReadLink => "readlink",
+            Call::ChangeMode => "chmod",
+            Call::EpollCreate => "epoll_create",
+            Call::EpollControl => "epoll_ctl",
+            Call::EpollWait => "epoll_wait",
+            Call::Eventfd => "eventfd",
+            Call::Pipe => "pipe2",
+            Call::Read => "read",
+            Call::Write => "write",
+            Call::Spawn => "spawn",
+            Call::SignalAction => "rt_sigaction",
+            Call::RingSetup => "io_uring_setup",
+            Call::RingRegister => "io_uring_register",
+            Call::RingEnter => "io_uring_enter",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_a_name_and_a_place_of_its_own() {
+        for (i, call) in Call::ALL.into_iter().enumerate() {
+            assert_eq!(call as usize, i);
+            assert!(Call::ALL[..i].iter().all(|other| other.name() != call.name()), "{call:?}");
+        }
+    }
 }

@@ -1,16 +1,17 @@
 //! Calls that only datagram sockets have, UDP and Unix: creating them, `recvfrom`, `sendto`, and
-//! the options in `DatagramOption`.
+//! setting the options in `DatagramOption` (`option.rs`).
 //!
 //! `net/udp.rs` and `net/unix_datagram.rs` make them. Calls that stream sockets have too (`bind`,
 //! `connect`, `recv`, `send`) are in `socket.rs`. The simulated side is the trait `DatagramCalls`
 //! (`kernel.rs`).
 
-use super::{Call, Fd, connect, is_interposed, make, on};
+use super::gate::{make, on};
+use super::interposed::is_interposed;
+use super::{Call, DatagramOption, Fd, connect};
 use rustix::io::{Errno, Result};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrAny, SocketFlags, SocketType, recvfrom, sendto, sockopt,
 };
-use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 /// A datagram socket in non-blocking mode.
@@ -94,32 +95,6 @@ pub fn send_to(fd: impl AsFd, bytes: &[u8], to: &SocketAddrAny) -> Result<usize>
         kernel.interrupt()?;
         kernel.send_to(fd, bytes, to)
     })
-}
-
-/// The options of a datagram socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum DatagramOption {
-    /// `SO_BROADCAST`
-    Broadcast(bool),
-    /// `IP_TTL`
-    Ttl(u32),
-    /// `IP_ADD_MEMBERSHIP`, with the address of the interface.
-    JoinV4(Ipv4Addr, Ipv4Addr),
-    /// `IP_DROP_MEMBERSHIP`
-    LeaveV4(Ipv4Addr, Ipv4Addr),
-    /// `IPV6_ADD_MEMBERSHIP`, with the index of the interface.
-    JoinV6(Ipv6Addr, u32),
-    /// `IPV6_DROP_MEMBERSHIP`
-    LeaveV6(Ipv6Addr, u32),
-    /// `IP_MULTICAST_TTL`
-    MulticastTtlV4(u32),
-    /// `IPV6_MULTICAST_HOPS`
-    MulticastHopsV6(u32),
-    /// `IP_MULTICAST_LOOP`
-    MulticastLoopV4(bool),
-    /// `IPV6_MULTICAST_LOOP`
-    MulticastLoopV6(bool),
 }
 
 /// Sets an option of a datagram socket.

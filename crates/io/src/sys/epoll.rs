@@ -4,8 +4,9 @@
 //! `signal.rs` create eventfds. The simulated side of an epoll set is the trait `EpollCalls`
 //! (`kernel.rs`); an eventfd is real in a simulation too.
 
+use super::gate::{counting, counting_wait, make, on};
 use super::interposed::{self, fate, is_interposed};
-use super::{Call, Fd, counting, counting_wait, make, on};
+use super::{Call, Fd};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec};
 use rustix::io::Result;

@@ -6,7 +6,7 @@
 //! simulated descriptor; `From<Fd> for OwnedFd` panics on one. `index` gives the index of either
 //! kind in the event loop's tables (`reactor/epoll.rs`, `reactor/loop_id.rs`).
 
-use super::{interposed, number};
+use super::interposed::{self, number};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 /// An owned descriptor, of the real kernel or of a simulated one. Dropping it closes it.

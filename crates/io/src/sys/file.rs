@@ -6,7 +6,10 @@
 //! streams (`net`), and `through_ring` only decides for `fs/disk.rs` what faults do to an operation
 //! that goes to a ring. The simulated side is the trait `FileCalls` (`kernel.rs`).
 
-use super::{Call, Fd, Known, NameChange, counting, fate, interposed, is_interposed, make, on};
+use super::gate::{counting, make, on};
+use super::interposed::{self, fate, is_interposed};
+use super::kernel::{Known, NameChange};
+use super::{Call, Fd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags};
 use rustix::io::{Errno, ReadWriteFlags, Result};
 use rustix::path::Arg;

@@ -10,7 +10,8 @@
 //! The module is public for `selvedge-sim`, which installs its kernel here, and hidden because
 //! programs have no use for it: see [`kernel`](super::kernel).
 
-use super::{Call, KernelCalls};
+use super::call::Call;
+use super::kernel::KernelCalls;
 use rustix::io::{Errno, Result};
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;

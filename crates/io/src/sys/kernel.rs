@@ -12,7 +12,7 @@
 //! The traits are safe to implement. A kernel returns bytes and events as vectors, and this layer
 //! checks each descriptor's number that a kernel makes (`Fd::simulated`).
 
-use super::{DatagramOption, SocketOption};
+use super::option::{DatagramOption, SocketOption};
 use rustix::event::epoll::{Event, EventFlags};
 use rustix::fs::{OFlags, ResolveFlags};
 use rustix::io::{ReadWriteFlags, Result};

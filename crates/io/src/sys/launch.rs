@@ -30,7 +30,8 @@
 //! 4. No signal handler of this process runs in the child. All signals are blocked at `clone3`, and
 //!    its flag `CLONE_CLEAR_SIGHAND` has taken the handlers off before the child unblocks them.
 
-use super::{Call, is_simulated, through};
+use super::Call;
+use super::gate::{is_simulated, through};
 use rustix::io::{Errno, Result};
 use rustix::process::Pid;
 use std::ffi::c_char;

@@ -5,7 +5,9 @@
 //! socket is drained unless something was cut off (`shorts.rs`). The other reads of streams are in
 //! `socket.rs`.
 
-use super::{Call, is_interposed, on, only_counted};
+use super::call::Call;
+use super::gate::{on, only_counted};
+use super::interposed::is_interposed;
 use rustix::io::{Errno, Result};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};

@@ -4,7 +4,9 @@
 //! trait `PipeCalls` (`kernel.rs`). Standard streams and child processes have none: in a simulation
 //! their calls fail with `EOPNOTSUPP` or `Unsupported`.
 
-use super::{Call, Fd, is_interposed, is_simulated, make, on, only_counted, open, through};
+use super::gate::{is_simulated, make, on, only_counted, through};
+use super::interposed::is_interposed;
+use super::{Call, Fd, open};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::{Errno, Result};
 use rustix::pipe::PipeFlags;

@@ -3,7 +3,8 @@
 //!
 //! `signal.rs` of this crate makes them all, and has the handler that `signal_action` installs.
 
-use super::{Call, Fd, interposed, is_simulated, through};
+use super::gate::{is_simulated, through};
+use super::{Call, Fd, interposed};
 use rustix::io::{Errno, Result};
 use std::mem::MaybeUninit;
 use std::ptr;

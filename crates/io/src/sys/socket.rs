@@ -1,13 +1,14 @@
 //! Calls on sockets: creating stream sockets, `bind`, `listen`, `accept`, `connect`, addresses,
-//! `recv`, `send`, `shutdown`, and the options in `SocketOption`.
+//! `recv`, `send`, `shutdown`, and setting the options in `SocketOption` (`option.rs`).
 //!
 //! The files of `net` make them, those on datagram sockets too. No call here waits: every socket is
 //! in non-blocking mode, and `reactor` does the waiting. The `recv` functions come in three forms,
 //! one for each kind of buffer: initialised bytes, spare capacity of a `Vec`, and uninitialised
 //! bytes. The simulated side is the trait `SocketCalls` (`kernel.rs`).
 
+use super::gate::{counting, make, on, only_counted};
 use super::interposed::{self, fate, is_interposed};
-use super::{Call, Fd, counting, make, on, only_counted};
+use super::{Call, Fd, SocketOption};
 use rustix::io::{Errno, Result};
 use rustix::net::{
     AddressFamily, Protocol, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny, SocketFlags,
@@ -16,7 +17,6 @@ use rustix::net::{
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::time::Duration;
 
 /// A stream socket in non-blocking mode.
 ///
@@ -44,22 +44,6 @@ pub fn socket_pair() -> Result<(Fd, Fd)> {
         let (one, other) = kernel.socket_pair()?;
         Ok((Fd::simulated(one), Fd::simulated(other)))
     })
-}
-
-/// The options of a socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SocketOption {
-    /// `SO_REUSEADDR`
-    ReuseAddress(bool),
-    /// `SO_REUSEPORT`
-    ReusePort(bool),
-    /// `IPV6_V6ONLY`
-    OnlyV6(bool),
-    /// `TCP_NODELAY`
-    NoDelay(bool),
-    /// `SO_LINGER`
-    Linger(Option<Duration>),
 }
 
 /// Sets an option of a socket.

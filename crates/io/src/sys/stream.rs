@@ -2,7 +2,8 @@
 //! `net::Stream` exports it, and the web server asks it about slow and broken connections (`http`'s
 //! `connection/client.rs` and `connection/exchange.rs`).
 
-use super::{Call, on};
+use super::Call;
+use super::gate::on;
 use rustix::io::Result;
 use std::ffi::c_int;
 use std::os::fd::{AsFd, BorrowedFd};

@@ -53,7 +53,7 @@ pub(super) fn free_in_turn(node: NonNull<NodeHead>) {
         // SAFETY: the last handle of the node is gone, and the node is in the queue once. Value and
         // body are `'static`, by `NodeHandle::new` and `NodeHandle::ready`, so they are whole also
         // where the queue has put the node off. What `free` runs of the program's does not unwind.
-        unsafe { (node.as_ref().kind().functions.free)(node) };
+        unsafe { (node.as_ref().kind().functions.free)(node.cast()) };
         next = match depth + 1 == DROPS_MAX {
             true => TO_FREE.try_with(pop).ok().flatten(),
             false => None,

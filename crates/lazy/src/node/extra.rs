@@ -8,15 +8,43 @@
 //! A box is made at most once, and is freed with the node. `name`, the claimant of a node and a
 //! thread that waits make it. `waiters.rs` says which of them needs a fence.
 
-use super::NodeHead;
 use super::kind::NodeKind;
-use super::waiters::WatchedNode;
-use crate::circle::Label;
+use super::state::StateWord;
 use crate::failed::NoValueError;
 use crate::primitives::{AtomicPtr, AtomicU32, Ordering};
 use selvedge_core::WaitQueue;
 use std::cell::UnsafeCell;
+use std::panic::Location;
 use std::ptr::{self, NonNull};
+
+/// The number of a record in the table of `circle.rs`. 0 is none.
+pub(crate) type RecordId = u32;
+
+/// The name of a value in a message.
+#[derive(Clone, Copy)]
+pub(crate) struct Label {
+    name: &'static str,
+    place: &'static Location<'static>,
+}
+
+impl Label {
+    /// The name, and the place that makes the value.
+    pub(crate) fn write(self) -> String {
+        match self.name {
+            "" => format!("the value of {}", self.place),
+            name => format!("{name} ({})", self.place),
+        }
+    }
+}
+
+/// The state of the node that has the waiters.
+pub(super) struct WatchedNode(pub(super) NonNull<StateWord>);
+
+// SAFETY: the pointer is of `NodeAbout::extra_or_new`. Only atomic fields are read through it, and
+// the node outlives its waiters.
+unsafe impl Send for WatchedNode {}
+// SAFETY: as above.
+unsafe impl Sync for WatchedNode {}
 
 /// What few nodes have.
 pub(super) struct NodeExtra {
@@ -60,8 +88,8 @@ impl NodeAbout {
     #[inline(always)]
     pub(super) fn extra(&self) -> Option<&NodeExtra> {
         let word = self.0.load(Ordering::Acquire);
-        // SAFETY: the word has the mark, so it was stored by `extra_of`, with a box that is freed
-        // with this word.
+        // SAFETY: the word has the mark, so it was stored by `extra_or_new`, with a box that is
+        // freed with this word.
         (word.addr() & EXTRA != 0).then(|| unsafe { &*boxed(word) })
     }
 
@@ -78,6 +106,38 @@ impl NodeAbout {
     pub(super) unsafe fn name(&self, name: &'static str) {
         // SAFETY: as in `extra`. No other thread reads the label, because there is no other handle.
         unsafe { (*boxed(self.0.load(Ordering::Acquire))).name = name };
+    }
+
+    /// The box, made if there is none, and whether this call has made it. `state` is that of the
+    /// node.
+    #[inline]
+    pub(super) fn extra_or_new(&self, state: &StateWord) -> (&NodeExtra, bool) {
+        // One load decides: a word that is exchanged below had no mark.
+        let word = self.0.load(Ordering::Acquire);
+        if word.addr() & EXTRA != 0 {
+            // SAFETY: as in `extra`.
+            return (unsafe { &*boxed(word) }, false);
+        }
+        let new = Box::into_raw(Box::new(NodeExtra {
+            kind: kind_of(word),
+            name: "",
+            waiters: WaitQueue::new(WatchedNode(NonNull::from(state))),
+            record: AtomicU32::new(0),
+            parent: AtomicU32::new(0),
+            failed: UnsafeCell::new(None),
+        }));
+        let marked = new.map_addr(|address| address | EXTRA).cast();
+        let stored = self.0.compare_exchange(word, marked, Ordering::AcqRel, Ordering::Acquire);
+        let extra = match stored {
+            Ok(_) => new,
+            Err(there) => {
+                // SAFETY: no other thread has seen the new box.
+                drop(unsafe { Box::from_raw(new) });
+                boxed(there)
+            }
+        };
+        // SAFETY: the box is freed with the node, which has `self`.
+        (unsafe { &*extra }, stored.is_ok())
     }
 }
 
@@ -102,37 +162,4 @@ fn kind_of(word: *mut ()) -> &'static NodeKind {
 #[inline(always)]
 fn boxed(word: *mut ()) -> *mut NodeExtra {
     word.map_addr(|address| address & !EXTRA).cast()
-}
-
-impl NodeHead {
-    /// The box, made if there is none, and whether this call has made it.
-    #[cold]
-    pub(super) fn extra_or_new(&self) -> (&NodeExtra, bool) {
-        // One load decides: a word that is exchanged below had no mark.
-        let word = self.about.0.load(Ordering::Acquire);
-        if word.addr() & EXTRA != 0 {
-            // SAFETY: as in `NodeAbout::extra`.
-            return (unsafe { &*boxed(word) }, false);
-        }
-        let new = Box::into_raw(Box::new(NodeExtra {
-            kind: kind_of(word),
-            name: "",
-            waiters: WaitQueue::new(WatchedNode(NonNull::from(self))),
-            record: AtomicU32::new(0),
-            parent: AtomicU32::new(0),
-            failed: UnsafeCell::new(None),
-        }));
-        let marked = new.map_addr(|address| address | EXTRA).cast();
-        let stored = self.about.0.compare_exchange(word, marked, Ordering::AcqRel, Ordering::Acquire);
-        let extra = match stored {
-            Ok(_) => new,
-            Err(there) => {
-                // SAFETY: no other thread has seen the new box.
-                drop(unsafe { Box::from_raw(new) });
-                boxed(there)
-            }
-        };
-        // SAFETY: the box is freed with the node, which `self` keeps.
-        (unsafe { &*extra }, stored.is_ok())
-    }
 }

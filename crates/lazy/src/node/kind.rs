@@ -7,12 +7,30 @@
 //! places that make lazy values, and types there. `NodeHandle::new` looks for the kind in
 //! [`RECENT`], which costs a few loads. A kind that is not there is in [`KINDS`], behind a lock.
 
-use super::typed::NodeTable;
 use std::collections::HashMap;
 use std::panic::Location;
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+/// The functions of one type of node. They get the address of such a node, without its type, so
+/// that this file does not depend on what a node is.
+#[derive(Clone, Copy)]
+pub(super) struct NodeTable {
+    /// Polls the body, and updates the node when the body has ended.
+    ///
+    /// # Safety
+    /// The address is that of a node of this type. The caller has claimed it, and has a handle.
+    pub(super) evaluate: unsafe fn(NonNull<()>, &mut Context<'_>) -> Poll<()>,
+    /// Drops what is in the node, and frees it.
+    ///
+    /// # Safety
+    /// The address is that of a node of this type, and no handle of it is left.
+    pub(super) free: unsafe fn(NonNull<()>),
+    /// Whether a value or a body of this type may have handles in it.
+    pub(super) drops: bool,
+}
 
 /// The functions of a type of node, and the place that makes such nodes.
 pub(super) struct NodeKind {

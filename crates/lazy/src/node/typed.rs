@@ -6,55 +6,44 @@
 //! The body is there until the update, and the value is there from the update on, in the same
 //! memory. `evaluate` drops the body before it writes the value, so no thread sees a value while
 //! the body's captures still live. `free` reads the state to decide which of the two it drops.
+//!
+//! The functions of `NodeHandle` that read or move a value check no type: the caller names the type
+//! that made the node.
 
-use super::{FAILED, NodeHead, READY};
+use super::NodeHead;
+use super::handle::NodeHandle;
+use super::kind::{NodeKind, NodeTable};
+use super::state::{FAILED, IDLE, READY};
 use crate::failed::NoValueError;
 use selvedge_core::internal::{CancelPayload, quietly};
 use std::any::Any;
 use std::cell::UnsafeCell;
 use std::future::Future;
 use std::mem::{ManuallyDrop, MaybeUninit, needs_drop};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::ptr::NonNull;
 use std::task::{Context, Poll};
 
-/// The functions of one type of node.
-#[derive(Clone, Copy)]
-pub(super) struct NodeTable {
-    /// Polls the body, and updates the node when the body has ended.
-    ///
-    /// # Safety
-    /// The caller has claimed the node, and has a handle.
-    pub(super) evaluate: unsafe fn(NonNull<NodeHead>, &mut Context<'_>) -> Poll<()>,
-    /// Drops what is in the node, and frees it.
-    ///
-    /// # Safety
-    /// There is no handle left.
-    pub(super) free: unsafe fn(NonNull<NodeHead>),
-    /// Whether a value or a body of this type may have handles in it.
-    pub(super) drops: bool,
-}
-
 /// A node from the update on. It does not depend on the type of the body.
 #[repr(C)]
-pub(super) struct Typed<T> {
-    pub(super) head: NodeHead,
-    pub(super) value: UnsafeCell<MaybeUninit<T>>,
+struct Typed<T> {
+    head: NodeHead,
+    value: UnsafeCell<MaybeUninit<T>>,
 }
 
 /// A node until the update.
 #[repr(C)]
-pub(super) struct Pending<B> {
-    pub(super) head: NodeHead,
-    pub(super) body: UnsafeCell<MaybeUninit<B>>,
+struct Pending<B> {
+    head: NodeHead,
+    body: UnsafeCell<MaybeUninit<B>>,
 }
 
 /// A node. Both variants begin with the head, which says which of them is there.
 #[repr(C)]
-pub(super) union LazyNode<T, B> {
-    pub(super) pending: ManuallyDrop<Pending<B>>,
-    pub(super) typed: ManuallyDrop<Typed<T>>,
+union LazyNode<T, B> {
+    pending: ManuallyDrop<Pending<B>>,
+    typed: ManuallyDrop<Typed<T>>,
 }
 
 /// The code that makes a value.
@@ -103,18 +92,70 @@ impl<F: Future> NodeBody<F::Output> for Resumable<F> {
     }
 }
 
+impl NodeHandle {
+    /// A node with a body. Value and body are `'static`, because a node may be freed after the
+    /// scope in which its last handle was dropped: by the queue of `drops.rs`, the ring of a spark
+    /// or the table of `circle.rs`.
+    #[inline]
+    pub(crate) fn new<T: 'static, B: NodeBody<T> + 'static>(
+        body: B,
+        place: &'static Location<'static>,
+    ) -> NodeHandle {
+        let head = NodeHead::new(IDLE, NodeKind::of(LazyNode::<T, B>::TABLE, place));
+        let pending = Pending { head, body: UnsafeCell::new(MaybeUninit::new(body)) };
+        let node = Box::new(LazyNode::<T, B> { pending: ManuallyDrop::new(pending) });
+        NodeHandle::first(NonNull::from(Box::leak(node)).cast())
+    }
+
+    /// A node with its value, which is `'static` for the reason that [`new`](NodeHandle::new)
+    /// names.
+    #[inline]
+    pub(crate) fn ready<T: 'static>(value: T, place: &'static Location<'static>) -> NodeHandle {
+        let head = NodeHead::new(READY, NodeKind::of(LazyNode::<T, Once<fn() -> T>>::TABLE, place));
+        let typed = Typed { head, value: UnsafeCell::new(MaybeUninit::new(value)) };
+        let node = Box::new(LazyNode::<T, Once<fn() -> T>> { typed: ManuallyDrop::new(typed) });
+        NodeHandle::first(NonNull::from(Box::leak(node)).cast())
+    }
+
+    /// The value.
+    ///
+    /// # Safety
+    /// The node has values of type `T`, and the caller has seen that it is READY.
+    #[inline(always)]
+    pub(crate) unsafe fn value<T>(&self) -> &T {
+        // SAFETY: a node of type `T` that is READY is a `Typed<T>`. The value is there, and is not
+        // written again while there is a handle.
+        unsafe { (*self.pointer().cast::<Typed<T>>().as_ref().value.get()).assume_init_ref() }
+    }
+
+    /// The value, moved out of its node, if it is there and there is no other handle.
+    ///
+    /// # Safety
+    /// The node has values of type `T`.
+    pub(crate) unsafe fn into_value<T>(self) -> Result<T, NodeHandle> {
+        if !self.is_only() || !self.head().is_ready() {
+            return Err(self);
+        }
+        // SAFETY: the value is there, and this is the only handle. It is moved out once, because
+        // the state says that there is none from now on.
+        let value = unsafe { self.pointer().cast::<Typed<T>>().as_ref().value.get().cast::<T>().read() };
+        self.head().state.end_without_value();
+        Ok(value)
+    }
+}
+
 impl<T, B: NodeBody<T>> LazyNode<T, B> {
-    pub(super) const TABLE: &'static NodeTable = &NodeTable {
+    const TABLE: &'static NodeTable = &NodeTable {
         evaluate: LazyNode::<T, B>::evaluate,
         free: LazyNode::<T, B>::free,
         drops: needs_drop::<T>() || needs_drop::<B>(),
     };
 
     /// # Safety
-    /// As [`NodeTable::evaluate`]; `head` is the head of such a node.
-    unsafe fn evaluate(head: NonNull<NodeHead>, cx: &mut Context<'_>) -> Poll<()> {
+    /// As [`NodeTable::evaluate`]; `node` is such a node.
+    unsafe fn evaluate(node: NonNull<()>, cx: &mut Context<'_>) -> Poll<()> {
         // SAFETY: the caller has a handle, so the node is there.
-        let node = unsafe { head.cast::<LazyNode<T, B>>().as_ref() };
+        let node = unsafe { node.cast::<LazyNode<T, B>>().as_ref() };
         // SAFETY: both variants are the head, and memory that may hold anything.
         let (pending, typed): (&Pending<B>, &Typed<T>) = unsafe { (&node.pending, &node.typed) };
         let (head, body) = (&pending.head, pending.body.get().cast::<B>());
@@ -153,10 +194,10 @@ impl<T, B: NodeBody<T>> LazyNode<T, B> {
     }
 
     /// # Safety
-    /// As [`NodeTable::free`]; `head` is the head of such a node.
-    unsafe fn free(head: NonNull<NodeHead>) {
+    /// As [`NodeTable::free`]; `node` is such a node.
+    unsafe fn free(node: NonNull<()>) {
         // SAFETY: `NodeHandle::new` has made the node with `Box`, and no handle is left.
-        let mut node = unsafe { Box::from_raw(head.cast::<LazyNode<T, B>>().as_ptr()) };
+        let mut node = unsafe { Box::from_raw(node.cast::<LazyNode<T, B>>().as_ptr()) };
         // SAFETY: both variants are the head, and memory that may hold anything.
         match unsafe { &node.pending }.head.state() {
             // SAFETY: a node that is READY has its value, which is dropped once, here.

@@ -22,24 +22,17 @@
 //!
 //! A body that is given up grants all waiters too, and one of them claims the value.
 //!
-//! `force.rs` calls `NodeHead::wait`. The update in `typed.rs` calls `NodeHead::end`, and `node.rs`
-//! calls `wake_all` when a claim is given up. Paper: [NCM11 §3.5], the queue of waiters is the
-//! value's own.
+//! `force.rs` calls `NodeHead::wait`. The update in `typed.rs` calls `NodeHead::end`, and
+//! `give_up.rs` calls `wake_all` when a claim is given up.
+//!
+//! Paper: [NCM11 §3.5], the queue of waiters is the value's own.
 
-use super::extra::NodeExtra;
-use super::{CLAIMED, NodeHead};
-use crate::primitives::{Ordering, often, seldom};
+use super::NodeHead;
+use super::extra::{NodeExtra, WatchedNode};
+use super::state::{CLAIMED, NodeState};
+use crate::primitives::{often, seldom};
 use selvedge_core::{Queue, Role, WaitQueue};
 use std::panic::Location;
-use std::ptr::NonNull;
-
-/// The node that has the waiters.
-pub(super) struct WatchedNode(pub(super) NonNull<NodeHead>);
-
-// SAFETY: through the pointer only atomic fields are read, and the node outlives its waiters.
-unsafe impl Send for WatchedNode {}
-// SAFETY: as above.
-unsafe impl Sync for WatchedNode {}
 
 enum AwaitEnd {}
 
@@ -80,8 +73,8 @@ fn wake(extra: &NodeExtra) {
 impl NodeHead {
     /// Ends an evaluation: steps a. to c.
     #[inline(always)]
-    pub(super) fn end(&self, state: u32) {
-        self.state.store(state, Ordering::Release);
+    pub(super) fn end(&self, state: NodeState) {
+        self.state.end(state);
         self.wake_all();
     }
 

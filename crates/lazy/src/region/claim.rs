@@ -3,9 +3,9 @@
 //! [`GreyClaimAtYield`](crate::GreyClaimAtYield).
 //!
 //! # The frames
-//! Each evaluation has an [`UpdateFrame`] on the native stack, with the frame of the evaluation
-//! that demands it. After a quantum the nursery goes from the innermost frame outwards, and stops
-//! at the first one that it has claimed in an earlier quantum.
+//! Each evaluation has an [`UpdateFrame`] (`frames.rs`) on the native stack, with the frame of the
+//! evaluation that demands it. After a quantum the nursery goes from the innermost frame outwards,
+//! and stops at the first one that it has claimed in an earlier quantum.
 //! ```text
 //!    header             the thunk is                            done
 //!    its code           under evaluation, claimed by none       exchange for BLACK
@@ -46,115 +46,24 @@
 //! the frames of other stacks, because the OS thread cannot unwind to them.
 //!
 //! # Callers
-//! `Code::enter` in `thunk.rs` calls `evaluate_in_frame` if the engine claims at the end of a
+//! `Code::enter` in `code.rs` calls `evaluate_in_frame` if the engine claims at the end of a
 //! quantum. The program calls `safe_point`. Paper: [HMP05 §4.1, §4.6].
 
+use super::cell::{ThunkHead, is_result};
 use super::engine::ThunkEntry;
-use super::hole::{ThreadHoles, is_claim};
+use super::frames::{PopFrame, QUANTUM, UpdateFrame};
+use super::hole::is_claim;
 use super::nursery::Nursery;
-use super::thunk::{Thunk, ThunkHead, end_unwinding, is_result};
-use super::word::ThunkWord;
 use crate::primitives::Ordering;
 use selvedge_core::internal::this_stack;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::{self, NonNull};
 
-/// The entries of a quantum.
-pub(super) const QUANTUM: u32 = if cfg!(any(loom, miri)) { 4 } else { 1024 };
-
-/// An evaluation of a thunk on the native stack.
-pub(super) struct UpdateFrame {
-    /// In a region, which stays at least as long as the evaluation.
-    thunk: NonNull<ThunkHead>,
-    /// The header after an evaluation that has unwound.
-    after_panic: usize,
-    /// Whether the thunk must not be evaluated a second time.
-    once: bool,
-    /// The native stack that the frame lies on.
-    stack: *const (),
-    /// The frame that was made before this one, and has not ended. If it is of the same stack, its
-    /// evaluation demands this one.
-    up: Cell<*const UpdateFrame>,
-    is_claimed: Cell<bool>,
-}
-
-/// What a nursery knows of its frames.
-pub(super) struct FrameStack {
-    /// The frame that was made last.
-    top: Cell<*const UpdateFrame>,
-    /// The frame to which the OS thread unwinds.
-    leave: Cell<*const UpdateFrame>,
-    entries: Cell<u64>,
-    /// The entries and safe points that are left of the quantum.
-    left: Cell<u32>,
-}
-
-impl FrameStack {
-    pub(super) fn new() -> FrameStack {
-        FrameStack {
-            top: Cell::new(ptr::null()),
-            leave: Cell::new(ptr::null()),
-            entries: Cell::new(0),
-            left: Cell::new(QUANTUM),
-        }
-    }
-
-    /// Whether no evaluation is under way.
-    pub(super) fn is_empty(&self) -> bool {
-        self.top.get().is_null()
-    }
-
-    /// Takes out a frame that is not the last one, because threads on several stacks have frames.
-    #[cold]
-    fn unlink(&self, frame: &UpdateFrame) {
-        let mut at = self.top.get();
-        // SAFETY: each frame is taken out before its evaluation ends, so those in the list live.
-        while let Some(later) = unsafe { at.as_ref() } {
-            if ptr::eq(later.up.get(), frame) {
-                later.up.set(frame.up.get());
-            }
-            at = later.up.get();
-        }
-    }
-}
-
 /// The payload of the unwinding that leaves an evaluation.
 struct LeftEvaluation;
 
-/// Removes a frame, also when its evaluation unwinds.
-struct PopFrame<'a> {
-    frames: &'a FrameStack,
-    frame: &'a UpdateFrame,
-    /// Those of this OS thread.
-    holes: ThreadHoles,
-}
-
-impl Drop for PopFrame<'_> {
-    fn drop(&mut self) {
-        if ptr::eq(self.frames.top.get(), self.frame) {
-            self.frames.top.set(self.frame.up.get());
-        } else {
-            self.frames.unlink(self.frame);
-        }
-        let header = &self.frame.thunk().header;
-        // An evaluation that has ended has no hole any more. If it has not, a duplicate that was
-        // entered before the claim may update the thunk at any moment.
-        let found = header.load(Ordering::Relaxed);
-        if self.holes.has(found) {
-            end_unwinding(header, found, self.frame.after_panic);
-        }
-    }
-}
-
-impl UpdateFrame {
-    fn thunk(&self) -> &ThunkHead {
-        // SAFETY: see the field.
-        unsafe { self.thunk.as_ref() }
-    }
-}
-
-impl<'r, E: ThunkEntry> Nursery<'r, E> {
+impl<E: ThunkEntry> Nursery<'_, E> {
     /// A point in a long computation at which its OS thread looks whether its quantum is over. It
     /// counts as the entry of a thunk, and does nothing but under
     /// [`ClaimAtYield`](crate::ClaimAtYield) and [`GreyClaimAtYield`](crate::GreyClaimAtYield).
@@ -234,21 +143,22 @@ impl<'r, E: ThunkEntry> Nursery<'r, E> {
         }
     }
 
-    /// Evaluates a thunk within a frame. `None` if the evaluation was left: then another OS thread
-    /// has the thunk, or has updated it.
+    /// Evaluates a thunk within a frame, and passes the result to `update`. `None` if the
+    /// evaluation was left: then another OS thread has the thunk, or has updated it.
     #[inline(always)]
-    pub(super) fn evaluate_in_frame<V: ThunkWord + 'r>(
+    pub(super) fn evaluate_in_frame(
         &self,
-        thunk: Thunk<'r, V, E>,
+        thunk: NonNull<ThunkHead>,
         after_panic: usize,
         once: bool,
         evaluate: impl FnOnce() -> *mut (),
+        update: impl FnOnce(*mut ()) -> Result<(), *mut ()>,
     ) -> Option<*mut ()> {
         let frames = &self.frames;
         let entered = frames.entries.get();
         frames.entries.set(entered + 1);
         let frame = UpdateFrame {
-            thunk: thunk.cell(),
+            thunk,
             after_panic,
             once,
             stack: this_stack(),
@@ -266,7 +176,7 @@ impl<'r, E: ThunkEntry> Nursery<'r, E> {
             frames.leave.set(ptr::null());
         }
         match evaluated {
-            Ok(word) => Some(match thunk.update(word, true) {
+            Ok(word) => Some(match update(word) {
                 Ok(()) => word,
                 Err(first) => {
                     self.note_duplicate(&frame, entered);

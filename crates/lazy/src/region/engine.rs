@@ -13,9 +13,9 @@
 //! On x86-64 the orders Acquire and Release are plain loads and stores, so the rows above `OneCas`
 //! have no locked instruction at entry and update.
 //!
-//! The program chooses an engine as the type parameter of `Region`. `thunk.rs` reads the constants
-//! of `entry::Protocol` and calls `load` and `update`. The constants are known when the code is
-//! compiled, so a force has no branch for the engines that it does not use.
+//! The program chooses an engine as the type parameter of `Region`. `thunk.rs` and `code.rs` read
+//! the constants of `entry::Protocol` and call its functions. The constants are known when the code
+//! is compiled, so a force has no branch for the engines that it does not use.
 //!
 //! Paper: [HMP05 §3, §4].
 

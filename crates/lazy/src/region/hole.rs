@@ -13,8 +13,8 @@
 //! cannot wait for them, because the OS thread then waits too. So it fails, as in a circle. To have
 //! the number of the stack in the hole would cost each entry an instruction more.
 //!
-//! `thunk.rs` enters holes and waits for them, and `claim.rs` makes claims. A waiting OS thread
-//! keeps its CPU's other threads waiting too, because a force in a region is no future.
+//! `code.rs` leaves holes, `thunk.rs` waits for them, and `claim.rs` makes claims. A waiting OS
+//! thread keeps its CPU's other threads waiting too, because a force in a region is no future.
 
 use crate::primitives::{Ordering, thread_local, yield_now};
 

@@ -1,7 +1,8 @@
 //! [`Nursery`]: the part of a region that one OS thread makes and forces thunks through.
 //!
-//! `Region::nursery` makes it, and the program passes it to each force. `thunk.rs` uses its number
-//! of the OS thread and its counts, and `claim.rs` uses its stack of frames.
+//! `Region::nursery` makes it, and the program passes it to each force. `make.rs` puts thunks into
+//! its memory, `code.rs` and `thunk.rs` use its number of the OS thread and its counts, and
+//! `claim.rs` uses its stack of frames.
 //!
 //! A nursery fills its chunk from the front, without an atomic operation, and takes a lock of the
 //! region only for a new chunk. A nursery is invariant in `'r`, so its thunks are of the region's
@@ -15,21 +16,20 @@
 //! nursery of `'r`. The doc tests of `thunk`, `put` and `Thunk` hold it.
 
 use super::chunk::{CHUNK_FIRST, RegionChunk};
-use super::claim::{FrameStack, QUANTUM};
 use super::engine::{Grey, ThunkEntry};
+use super::frames::{FrameStack, QUANTUM};
 use super::hole::ThreadHoles;
-use super::thunk::{
-    Code, Invariant, JustOnce, Pure, ResultHead, Thunk, ThunkBody, ThunkCell, ThunkHead, shared,
-};
-use super::word::ThunkWord;
 use super::{Region, RegionCounts};
 use crate::primitives::lock;
 use std::alloc::Layout;
-use std::cell::{Cell, UnsafeCell};
+use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
-use std::mem::{ManuallyDrop, needs_drop};
+use std::mem::needs_drop;
 use std::ptr::{self, NonNull};
+
+/// Makes a type invariant in `'r`: see [`Thunk`](crate::Thunk).
+pub(super) type Invariant<'r> = PhantomData<fn(&'r ()) -> &'r ()>;
 
 /// The free memory of a nursery begins at a multiple of this, because most values need no more.
 const PLACE_ALIGN: usize = 8;
@@ -52,12 +52,19 @@ pub struct Nursery<'r, E: ThunkEntry = Grey> {
     pub(super) frames: FrameStack,
 }
 
+impl<E: ThunkEntry> Region<E> {
+    /// A place for one thread to make thunks in, and to force them from.
+    pub fn nursery(&self) -> Nursery<'_, E> {
+        Nursery::new(self)
+    }
+}
+
 impl<'r, E: ThunkEntry> Nursery<'r, E> {
     /// The entries of thunks after which an OS thread claims what it is evaluating: see
     /// [`ClaimAtYield`](crate::ClaimAtYield).
     pub const QUANTUM: u64 = QUANTUM as u64;
 
-    pub(super) fn new(region: &'r Region<E>) -> Nursery<'r, E> {
+    fn new(region: &'r Region<E>) -> Nursery<'r, E> {
         Nursery {
             region,
             _invariant: PhantomData,
@@ -69,108 +76,6 @@ impl<'r, E: ThunkEntry> Nursery<'r, E> {
             counts: Cell::new(RegionCounts::default()),
             frames: FrameStack::new(),
         }
-    }
-
-    /// A thunk of a closure, which may make and force other thunks.
-    ///
-    /// The closure may borrow what lives longer than the region, and captures nothing that needs a
-    /// destructor:
-    /// ```compile_fail,E0597
-    /// use selvedge::lazy::Region;
-    ///
-    /// let region: Region = Region::new();
-    /// let nursery = region.nursery();
-    /// let length = {
-    ///     let cloth = String::from("cloth");
-    ///     let cloth = &cloth;
-    ///     nursery.thunk(move |_| cloth.len())
-    /// };
-    /// length.force(&nursery);
-    /// ```
-    /// ```compile_fail,E0080
-    /// use selvedge::lazy::Region;
-    ///
-    /// let cloth = String::from("cloth");
-    /// let region: Region = Region::new();
-    /// let nursery = region.nursery();
-    /// nursery.thunk(move |_| cloth.len()).force(&nursery);
-    /// ```
-    #[inline]
-    pub fn thunk<V, F>(&self, code: F) -> Thunk<'r, V, E>
-    where
-        V: ThunkWord + Send + Sync + 'r,
-        F: Fn(&Nursery<'r, E>) -> V + Send + Sync + 'r,
-    {
-        self.make(Pure(code))
-    }
-
-    /// A thunk with a closure that runs once, also if several threads force it at the same moment:
-    /// its entry is an atomic exchange.
-    ///
-    /// If the closure panics, the force panics with its payload. The closure is gone then, and each
-    /// later force panics too.
-    ///
-    /// # Examples
-    /// ```
-    /// use selvedge::lazy::Region;
-    ///
-    /// let mut threads = [1, 2, 3];
-    /// let region: Region = Region::new();
-    /// let nursery = region.nursery();
-    /// let all = &mut threads;
-    /// let sum = nursery.just_once(move |_| {
-    ///     all[0] += 10;
-    ///     all.iter().sum::<u32>()
-    /// });
-    /// assert_eq!((sum.force(&nursery), sum.force(&nursery)), (16, 16));
-    /// ```
-    ///
-    /// # Paper
-    /// [HMP05 §3.5] `justOnce`, which the paper proposes.
-    pub fn just_once<V, F>(&self, code: F) -> Thunk<'r, V, E>
-    where
-        V: ThunkWord + Send + Sync + 'r,
-        F: FnOnce(&Nursery<'r, E>) -> V + Send + 'r,
-    {
-        self.make(JustOnce(code))
-    }
-
-    #[inline(always)]
-    fn make<V, B>(&self, body: B) -> Thunk<'r, V, E>
-    where
-        V: ThunkWord + 'r,
-        B: ThunkBody<'r, V, E> + 'r,
-    {
-        const { assert!(!needs_drop::<B>(), "what a thunk captures must need no destructor") };
-        let head = ThunkHead::of(Code::<B, V, E>::TABLE);
-        Thunk::at(match V::IN_HEADER {
-            true => self.put_cell(head, body),
-            false => self.put_cell(ResultHead::of(head), body),
-        })
-    }
-
-    /// A thunk that has its result. It takes no memory if the value is a small number, `None`,
-    /// `false` or `true`: all regions share the thunks of these values, as GHC's collector shares
-    /// small numbers.
-    #[inline]
-    pub fn ready<V: ThunkWord + Send + Sync + 'r>(&self, value: V) -> Thunk<'r, V, E> {
-        let word = value.into_word();
-        if let Some(shared) = shared::<V>(word) {
-            return Thunk::at(shared);
-        }
-        Thunk::at(match V::IN_HEADER {
-            true => self.put_cell(ThunkHead::ready(word), ()),
-            false => self.put_cell(ResultHead::ready(word), ()),
-        })
-    }
-
-    #[inline(always)]
-    fn put_cell<H, F>(&self, head: H, body: F) -> NonNull<ThunkHead> {
-        let place = self.place(Layout::new::<ThunkCell<H, F>>()).cast::<ThunkCell<H, F>>();
-        let cell = ThunkCell { head, payload: UnsafeCell::new(ManuallyDrop::new(body)) };
-        // SAFETY: the place is fresh memory of this layout.
-        unsafe { place.write(cell) };
-        place.cast()
     }
 
     /// Puts a value into the region. Its destructor is not run, so it must have none.
@@ -202,45 +107,9 @@ impl<'r, E: ThunkEntry> Nursery<'r, E> {
         }
     }
 
-    /// Puts the value into the region that `value` makes of a new thunk. Both lie in one place.
-    #[inline(always)]
-    pub(crate) fn put_with_thunk<T, V, F>(&self, code: F, value: impl FnOnce(Thunk<'r, V, E>) -> T) -> &'r T
-    where
-        T: Send + Sync + 'r,
-        V: ThunkWord + Send + Sync + 'r,
-        F: Fn(&Nursery<'r, E>) -> V + Send + Sync + 'r,
-    {
-        const { assert!(!needs_drop::<T>() && !needs_drop::<F>(), "nothing in a region is dropped") };
-        let (head, body) = (ThunkHead::of(Code::<Pure<F>, V, E>::TABLE), Pure(code));
-        let value = |cell| value(Thunk::at(cell));
-        match V::IN_HEADER {
-            true => self.put_beside(head, body, value),
-            false => self.put_beside(ResultHead::of(head), body, value),
-        }
-    }
-
-    #[inline(always)]
-    fn put_beside<T, H, B>(&self, head: H, body: B, value: impl FnOnce(NonNull<ThunkHead>) -> T) -> &'r T {
-        /// A thunk, and a value that leads to it.
-        #[repr(C)]
-        struct Beside<H, B, T> {
-            cell: ThunkCell<H, B>,
-            value: T,
-        }
-        let place = self.place(Layout::new::<Beside<H, B, T>>()).cast::<Beside<H, B, T>>();
-        // SAFETY: the place is fresh memory of this layout, and stays until the region goes, which
-        // `'r` does not outlive. The value is written before it is borrowed.
-        unsafe {
-            let (cell, rest) = (&raw mut (*place.as_ptr()).cell, &raw mut (*place.as_ptr()).value);
-            cell.write(ThunkCell { head, payload: UnsafeCell::new(ManuallyDrop::new(body)) });
-            rest.write(value(place.cast()));
-            &*rest
-        }
-    }
-
     /// Fresh memory.
     #[inline(always)]
-    fn place(&self, layout: Layout) -> NonNull<u8> {
+    pub(super) fn place(&self, layout: Layout) -> NonNull<u8> {
         let next = self.next.get();
         // 0 is known when the code is compiled, for all types but those of a larger alignment.
         let padding = match layout.align() <= PLACE_ALIGN {

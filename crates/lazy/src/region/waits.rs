@@ -47,8 +47,9 @@
 //! in the circle, on an OS thread outside of it, needs the same values, because the code is pure.
 //!
 //! # Callers
-//! `Thunk::meet` in `thunk.rs` waits. `ThunkHead::update` and `end_unwinding` there wake. Lock-free
-//! thunks leave no holes, so no OS thread waits for them, and their circles are not found.
+//! `Thunk::meet` in `thunk.rs` waits. `Thunk::update` there and `end_unwinding` in `cell.rs` wake.
+//! Lock-free thunks leave no holes, so no OS thread waits for them, and their circles are not
+//! found.
 
 use super::hole::{ThreadHoles, thread_of};
 use crate::primitives::{AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, lock};

@@ -5,7 +5,7 @@
 //! provenance of a reference, so it is a pointer and not a number.
 //!
 //! The lowest bit of a reference or of a thunk is 0, so such a word lies in the header of its
-//! thunk: see `thunk.rs`.
+//! thunk: see `cell.rs`.
 
 use std::ptr;
 

@@ -235,7 +235,7 @@ where
             if me > 0 && self.pool.is_stopped() {
                 return Ok(());
             }
-            let worker = worker.insert(WorkerLoop::new(self, me, desk)?);
+            let worker = worker.insert(WorkerLoop::new(me, self.pool, self.group, self.events, desk)?);
             worker.cpu.adopts_by(self.pool.clone());
             first(&mut worker.cpu)?;
             worker.run()

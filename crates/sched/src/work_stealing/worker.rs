@@ -8,7 +8,8 @@
 //! - `arrivals`: which of the threads that events woke the worker keeps for itself.
 //! - `crowding`: whether the worker gets a CPU when it wants one, and when it stands aside.
 //! - `idle`: how a worker without threads searches and sleeps.
-//! - `pairing`: how two threads that talk through the kernel come together on one worker.
+//! - `pairing`: when the worker looks for a thread that talks through the kernel with a thread of
+//!   another worker, and `second_poll`: how the two come together on one worker.
 //! - `vacancy`: whether a CPU is free on which the worker may run.
 
 mod arrivals;
@@ -16,17 +17,16 @@ mod crowding;
 mod idle;
 mod next;
 mod pairing;
+mod second_poll;
 mod vacancy;
 
 use super::desk::{Desk, Lookout};
 use super::pool::WorkerPool;
-use super::start::WorkerStart;
 use arrivals::Arrivals;
 use crowding::Crowding;
-use idle::SEARCHES_MAX;
 use pairing::Pairing;
 use selvedge_core::internal::quietly;
-use selvedge_core::{Cpu, Events, Inside, RunError, RunQueue, Thread, Time, Trace};
+use selvedge_core::{Cpu, Events, Group, Inside, RunError, RunQueue, Thread, Time, Trace};
 use std::io;
 use std::time::Duration;
 
@@ -36,6 +36,8 @@ const STEPS_PER_TURN: u32 = 256;
 const STEPS_PER_LOOK_MAX: u32 = 64;
 /// The time after which a turn ends, at the next reading of the clock.
 const TURN_MAX: Duration = Duration::from_micros(200);
+/// How often a search goes through all rings at most.
+const SEARCHES_MAX: u32 = 8;
 /// The most threads from outside that a worker creates at once.
 const REMOTE_SPAWNS_MAX: usize = 64;
 
@@ -238,17 +240,18 @@ impl<'a, E: Events> WorkerLoop<'a, E> {
 
     /// A worker at its start: with its CPU and its event source, and without threads.
     pub(super) fn new<M>(
-        start: WorkerStart<'a, M>,
         me: usize,
+        pool: &'a WorkerPool,
+        group: &Group,
+        events: &M,
         mut desk: Inside<'a, Desk>,
     ) -> Result<Self, RunError>
     where
         M: Fn(usize) -> io::Result<E>,
     {
-        let mut cpu = Cpu::new_in(start.group)?;
+        let mut cpu = Cpu::new_in(group)?;
         desk.outlet = cpu.outlet();
-        let events = (start.events)(me)?;
-        let pool: &WorkerPool = start.pool;
+        let events = events(me)?;
         pool.enlist(me, cpu.unparker());
         events.relief().into_iter().for_each(|relief| pool.views[me].set_relief(relief));
         Ok(WorkerLoop {

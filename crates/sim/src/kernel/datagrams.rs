@@ -1,4 +1,4 @@
-//! `Datagrams`, the datagram sockets, and the `DatagramCalls` of `Kernel`. UDP loses, doubles
+//! The `DatagramCalls` of `Kernel`: the calls on datagram sockets (`Datagrams`). UDP loses, doubles
 //! and reorders datagrams; Unix sockets do none of that.
 //!
 //! `selvedge-io`'s `sys/datagram.rs` makes the calls. The calls that all sockets have (`bind`,
@@ -14,35 +14,6 @@ const UDP_MAX: usize = 65_507;
 const UNIX_MAX: usize = 212_960;
 /// How many datagrams a Unix socket keeps for its owner.
 const UNIX_QUEUE_MAX: usize = 10;
-
-#[derive(Debug)]
-pub(super) struct Datagrams {
-    family: AddressFamily,
-    pub(super) name: Option<SocketName>,
-    shares: bool,
-    peer: Peer,
-    /// The Unix sockets that are connected to this one.
-    connected: Vec<Id>,
-    queue: VecDeque<(SocketName, Vec<u8>)>,
-    queued: usize,
-    /// How many bytes the queue holds at most.
-    window: usize,
-    pub(super) error: Option<Errno>,
-    /// The socket takes no datagram to send until a `DatagramRoom` happens.
-    full: bool,
-    broadcasts: bool,
-    groups: BTreeSet<IpAddr>,
-    /// Whether a datagram to a group comes back to this host, on which all members are.
-    loops: bool,
-}
-
-#[derive(Clone, Debug)]
-enum Peer {
-    None,
-    Named(SocketName),
-    /// The other socket of a pair, or the socket that had the path at the time of the connect.
-    Socket(Id),
-}
 
 impl Kernel {
     fn new_datagrams(&mut self, family: AddressFamily, peer: Peer) -> Datagrams {

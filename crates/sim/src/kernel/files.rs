@@ -12,27 +12,6 @@ use rustix::fs::{CWD, OFlags, ResolveFlags};
 use rustix::io::ReadWriteFlags;
 use selvedge_io::sys::kernel::{Known, NameChange};
 
-/// An open file.
-#[derive(Debug)]
-pub(super) struct OpenInode {
-    ino: Ino,
-    flags: OFlags,
-}
-
-impl OpenInode {
-    fn reaches_only(&self) -> bool {
-        self.flags.contains(OFlags::PATH)
-    }
-
-    fn reads(&self) -> bool {
-        !self.reaches_only() && !self.flags.contains(OFlags::WRONLY)
-    }
-
-    fn writes(&self) -> bool {
-        !self.reaches_only() && self.flags.intersects(OFlags::WRONLY | OFlags::RDWR)
-    }
-}
-
 /// The kinds of the numbers that calls on files add to the digest.
 #[derive(Clone, Copy)]
 enum Noted {

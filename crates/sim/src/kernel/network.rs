@@ -2,9 +2,8 @@
 //! `later`) and happens here (`happen`).
 //!
 //! `sockets.rs`, `datagrams.rs` and `pipes.rs` enter what is to come; `readiness.rs` and
-//! `arrivals.rs` take an entry out and call `happen`. The rest of the file is `StreamSocket`, one
-//! end of a connection. Bytes of one stream never overtake each other, because `arrival` gives no
-//! time before that of the bytes sent before.
+//! `arrivals.rs` take an entry out and call `happen`. Bytes of one stream never overtake each
+//! other, because `arrival` gives no time before that of the bytes sent before.
 
 use super::*;
 
@@ -146,75 +145,6 @@ impl Kernel {
             for to in [from, server] {
                 let at = Time::now() + self.drawn(range.clone());
                 self.enter(at, Happening::Reset { to });
-            }
-        }
-    }
-}
-
-impl StreamSocket {
-    pub(super) fn new(
-        local: SocketName,
-        remote: SocketName,
-        peer: Id,
-        state: StreamState,
-        window: usize,
-    ) -> StreamSocket {
-        StreamSocket {
-            local,
-            remote,
-            peer,
-            state,
-            arrived: Vec::new(),
-            read: 0,
-            window,
-            on_the_way: 0,
-            arrives: Time::default(),
-            stalled: Time::default(),
-            ended: false,
-            read_shut: false,
-            write_shut: false,
-            error: None,
-            wants_room: false,
-            full: false,
-            room_comes: false,
-            lingers: false,
-        }
-    }
-
-    /// How many bytes its peer may send to it.
-    pub(super) fn room(&self) -> usize {
-        self.window.saturating_sub(self.unread() + self.on_the_way)
-    }
-
-    pub(super) fn unread(&self) -> usize {
-        self.arrived.len() - self.read
-    }
-
-    pub(super) fn take(&mut self, most: usize) -> Vec<u8> {
-        let taken = self.arrived[self.read..][..most.min(self.unread())].to_vec();
-        self.read += taken.len();
-        if self.read == self.arrived.len() {
-            self.arrived.clear();
-            self.read = 0;
-        }
-        taken
-    }
-
-    pub(super) fn flags(&self, has_room: bool) -> EventFlags {
-        match self.state {
-            StreamState::Connecting => EventFlags::empty(),
-            StreamState::Broken => {
-                let error = if self.error.is_some() { EventFlags::ERR } else { EventFlags::empty() };
-                EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::HUP | error
-            }
-            StreamState::Connected => {
-                let mut flags = EventFlags::empty();
-                let ended = self.ended || self.read_shut;
-                flags.set(EventFlags::IN, ended || self.unread() > 0);
-                flags.set(EventFlags::RDHUP, ended);
-                flags.set(EventFlags::OUT, has_room || self.write_shut);
-                flags.set(EventFlags::HUP, ended && self.write_shut);
-                flags
             }
         }
     }

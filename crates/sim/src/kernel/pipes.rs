@@ -1,55 +1,10 @@
-//! `Pipe` and `PipeEnd`, pipes and FIFOs, and the `PipeCalls` of `Kernel`, which
+//! The `PipeCalls` of `Kernel`: the calls on pipes and FIFOs (`Pipe`, `PipeEnd`), which
 //! `selvedge-io`'s `sys/pipe.rs` makes. `files.rs` opens a FIFO through `open_fifo`.
 //!
 //! Bytes in a pipe arrive at once; only room takes time (`PipeRoom` in the calendar). The edges
 //! follow Linux: a state of the pipe that begins puts an edge on the ends that can see it.
 
 use super::*;
-
-/// A write of this number of bytes at most is made as a whole, or not at all.
-const PIPE_BUF: usize = 4096;
-
-/// One end of a pipe.
-#[derive(Debug)]
-pub(super) struct PipeEnd {
-    pipe: Id,
-    reads: bool,
-    writes: bool,
-    pub(super) fifo: Option<Ino>,
-}
-
-/// The buffer between the ends.
-#[derive(Debug)]
-pub(super) struct Pipe {
-    bytes: VecDeque<u8>,
-    capacity: usize,
-    /// The ends that have the pipe open.
-    readers: Vec<Id>,
-    writers: Vec<Id>,
-    /// The pipe was open for writing at some time.
-    begun: bool,
-    /// The pipe takes no bytes until a `PipeRoom` happens.
-    full: bool,
-}
-
-impl Pipe {
-    fn room(&self) -> usize {
-        if self.full { 0 } else { self.capacity - self.bytes.len() }
-    }
-
-    fn flags(&self, end: &PipeEnd) -> EventFlags {
-        let mut flags = EventFlags::empty();
-        if end.reads {
-            flags.set(EventFlags::IN, !self.bytes.is_empty());
-            flags.set(EventFlags::HUP, self.begun && self.writers.is_empty());
-        }
-        if end.writes {
-            flags.set(EventFlags::OUT, self.room() >= PIPE_BUF);
-            flags.set(EventFlags::ERR, self.readers.is_empty());
-        }
-        flags
-    }
-}
 
 impl Kernel {
     fn new_pipe(&mut self) -> Id {

@@ -139,13 +139,3 @@ impl EpollCalls for Kernel {
         }
     }
 }
-
-impl Epoll {
-    pub(super) fn edge(&mut self, number: usize) {
-        if let Some(member) = self.members.get_mut(&number)
-            && !mem::replace(&mut member.queued, true)
-        {
-            self.edges.push_back(number);
-        }
-    }
-}

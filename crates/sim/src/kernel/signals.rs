@@ -1,17 +1,10 @@
-//! `Subscription` and the `SignalCalls` of `Kernel`: the subscriptions to signals, with the
+//! The `SignalCalls` of `Kernel`: the calls on subscriptions to signals (`Subscription`), with the
 //! signals that are pending in each.
 //!
 //! `selvedge-io`'s `signal.rs` subscribes and takes signals; [`raise`](crate::raise) makes one
 //! pending. A subscription is a descriptor that is readable while a signal is pending in it.
 
 use super::*;
-
-/// A subscription to the signals of a mask.
-#[derive(Debug)]
-pub(super) struct Subscription {
-    mask: u64,
-    pub(super) pending: u64,
-}
 
 impl SignalCalls for Kernel {
     fn subscribe(&mut self, mask: u64) -> Result<RawFd> {

@@ -5,13 +5,13 @@
 //! A step of the graph takes the tile of the round before and changes it in place. So each item of
 //! `changing` is taken by exactly one step, and its count of gets is 1.
 
-use rayon::prelude::*;
-use selvedge_cnc::{Items, graph};
-
 use super::super::clock::Times;
 use super::super::fault;
+use super::engine::Engine;
 use super::kernels::{self, Tile, number};
-use super::{Engine, finish, print_times, timed_loop};
+use super::measured::{finish, print_times, timed_loop};
+use rayon::prelude::*;
+use selvedge_cnc::{Items, graph};
 
 /// The tiles of a matrix up to its diagonal, by rows.
 struct Tiles(Vec<Tile>);

@@ -4,15 +4,13 @@
 //! The kind is a number of the command line, which the figure gives too: see `items`. All puts end
 //! before the first get, so that no get misses its item.
 
+use super::super::clock::Times;
+use super::super::fault;
+use selvedge_cnc::schedulers::Scheduler;
+use selvedge_cnc::{ItemKey, Items, graph};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-
-use selvedge_cnc::schedulers::Scheduler;
-use selvedge_cnc::{ItemKey, Items, graph};
-
-use super::super::clock::Times;
-use super::super::fault;
 
 /// Kinds: 0 an array, 1 pages, 2 hashed keys that fit in a word, 3 hashed keys that do not.
 pub(super) fn items(kind: u64, scheduler: &dyn Scheduler, n: u32) {

@@ -8,9 +8,8 @@
 //! inlined: the copy in the plain loop of `cholesky` took 1 % more instructions than the other
 //! ones.
 
-use std::f64::consts::SQRT_2;
-
 use crate::child::numbers::Numbers;
+use std::f64::consts::SQRT_2;
 
 /// The number of turns after which a point of the plane has left the circle, at most `depth`.
 #[inline(never)]

@@ -4,13 +4,12 @@
 //!
 //! Both kinds run the kernels of `kernels.rs`, and print the same answers as the other programs.
 
-use selvedge_cnc::schedulers::Scheduler;
-use selvedge_cnc::{Items, graph};
-
 use super::super::clock::Times;
 use super::super::fault;
 use super::kernels::{self, Placed, Tile};
-use super::{finish, print_times, timed_graph};
+use super::measured::{finish, print_times, timed_graph};
+use selvedge_cnc::schedulers::Scheduler;
+use selvedge_cnc::{Items, graph};
 
 /// A kind of steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

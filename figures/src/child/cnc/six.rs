@@ -5,13 +5,13 @@
 //! So a row compares the engines and not the kernels. Each program prints an answer that the figure
 //! knows.
 
-use rayon::prelude::*;
-use selvedge_cnc::{Items, graph};
-
 use super::super::clock::Times;
 use super::super::fault;
+use super::engine::Engine;
 use super::kernels::{self, Placed};
-use super::{Engine, finish, print_times, timed_graph, timed_loop};
+use super::measured::{finish, print_times, timed_graph, timed_loop};
+use rayon::prelude::*;
+use selvedge_cnc::{Items, graph};
 
 /// The options of one step of `blackscholes`.
 const BLOCK: usize = 1000;

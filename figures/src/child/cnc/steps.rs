@@ -6,17 +6,15 @@
 //! `waves`, the wavefront in tiles that stands beside ranks in the figure `mpi-cnc`. Each program
 //! prints a count or a last value, which the figure checks.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-
+use super::super::fault;
+use super::edges::{self, Edge, border_above, border_before, sum_of, wave};
+use super::kernels::cell;
+use super::measured::{finish, timed, timed_graph, timed_loop};
 use rayon::prelude::*;
 use rayon::{Scope, ThreadPool};
 use selvedge_cnc::schedulers::Scheduler;
 use selvedge_cnc::{FinishedGraph, Graph, Items, graph};
-
-use super::super::fault;
-use super::edges::{self, Edge, border_above, border_before, sum_of, wave};
-use super::kernels::cell;
-use super::{finish, timed, timed_graph, timed_loop};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Prints how many steps of the graph have come to their end.
 fn print_ended(finished: &FinishedGraph<'_>) {

@@ -1,11 +1,10 @@
 //! The program of the figure `cnc-miss` about steps that wait for ever. `cnc.rs` calls it.
 
-use selvedge_cnc::schedulers::Scheduler;
-use selvedge_cnc::{GraphError, Items, graph};
-
 use super::super::clock::Times;
 use super::super::fault;
-use super::print_times;
+use super::measured::print_times;
+use selvedge_cnc::schedulers::Scheduler;
+use selvedge_cnc::{GraphError, Items, graph};
 
 /// Steps each of which waits for an item that is never put. The time is that of the run with its
 /// report, and of the report's text.

@@ -1,11 +1,10 @@
 //! The program of the figure `cnc-trace`: steps of about a microsecond, each with a get and a put,
 //! in a graph that is recorded, monitored, or neither. `cnc.rs` calls it.
 
+use super::super::fault;
+use super::measured::timed;
 use selvedge_cnc::schedulers::Scheduler;
 use selvedge_cnc::{Items, graph};
-
-use super::super::fault;
-use super::timed;
 
 /// A microsecond's work: a chain of multiplications and shifts, which no compiler can make shorter.
 pub(crate) fn work(n: u64) -> u64 {

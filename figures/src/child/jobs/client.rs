@@ -2,13 +2,12 @@
 //! beside every server. `load` measures; `interrupted` and `recovered` show that a server that is
 //! killed keeps what it has acknowledged.
 
+use crate::machine::tasks_cpu_ns;
 use std::collections::BTreeSet;
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 use std::time::Instant;
-
-use crate::machine::tasks_cpu_ns;
 
 /// The payload with this number: 64 bytes, from which the number can be told.
 fn payload(number: u64) -> String {

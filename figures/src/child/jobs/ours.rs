@@ -8,21 +8,19 @@
 //! As in `theirs.rs`, an OS thread of the pool writes and syncs, in one call for a group; and the
 //! thread writes by itself where nothing is synced.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Seek as _, SeekFrom, Write as _};
-use std::sync::Arc;
-
-use selvedge_core::spawn;
-use selvedge_io::blocking;
-use selvedge_io::net::{TcpListener, TcpStream};
-use selvedge_stm::{TMap, TQueue, TWord, Tried, Tx, atomically};
-use selvedge_sync::MVar;
-
 use super::{
     BUFFER, Job, Record, Recovered, Request, anywhere, first, recover, reply_job, reply_left, reply_ok,
     say_port,
 };
 use crate::child::runtime::{Ours, Runtime, Waits};
+use selvedge_core::spawn;
+use selvedge_io::blocking;
+use selvedge_io::net::{TcpListener, TcpStream};
+use selvedge_stm::{TMap, TQueue, TWord, Tried, Tx, atomically};
+use selvedge_sync::MVar;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek as _, SeekFrom, Write as _};
+use std::sync::Arc;
 
 /// The variables of the server.
 struct OurJobs {

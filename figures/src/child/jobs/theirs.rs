@@ -6,20 +6,18 @@
 //! group. Without it the task writes by itself, because a write into the page cache takes less time
 //! than a hand-over.
 
-use std::collections::{HashMap, VecDeque};
-use std::fs::{File, OpenOptions};
-use std::io::{self, Seek as _, SeekFrom, Write as _};
-use std::sync::{Arc, Mutex, MutexGuard};
-
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, watch};
-
 use super::{
     BUFFER, Job, Record, Recovered, Request, anywhere, first, recover, reply_job, reply_left, reply_ok,
     say_port,
 };
 use crate::child::runtime::{Runtime, Tokio, Waits};
+use std::collections::{HashMap, VecDeque};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek as _, SeekFrom, Write as _};
+use std::sync::{Arc, Mutex, MutexGuard};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, watch};
 
 #[derive(Default)]
 struct TheirState {

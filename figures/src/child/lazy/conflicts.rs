@@ -4,12 +4,10 @@
 //! Both threads return the whole answer, and the program prints the smaller one. So a thread with a
 //! wrong answer shows. `both` needs an engine that leaves no hole at the entry: see there.
 
+use super::super::fault;
+use selvedge_lazy::{ClaimAtYield, Grey, GreyClaimAtYield, LockFree, Nursery, Region, Thunk, ThunkEntry};
 use std::sync::Barrier;
 use std::thread;
-
-use selvedge_lazy::{ClaimAtYield, Grey, GreyClaimAtYield, LockFree, Nursery, Region, Thunk, ThunkEntry};
-
-use super::super::fault;
 
 /// Runs a program under an engine.
 ///

@@ -1,9 +1,8 @@
 //! The clocks of the figure `lazy-force`: [`forced`]. `lazy.rs` calls it for our values and those
 //! of std, and the peer `lazy-rust`, which includes this file, for those of once_cell.
 
-use std::hint::black_box;
-
 use super::Times;
+use std::hint::black_box;
 
 /// The values that lie in a cache when they are forced many times, and the name of their time:
 /// those in the first level, and more.

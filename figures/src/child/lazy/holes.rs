@@ -4,13 +4,11 @@
 //!
 //! The values are leaked, because the process ends with the measurement.
 
+use super::super::fault;
+use selvedge_lazy::Region;
 use std::sync::{Barrier, LazyLock, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
-
-use selvedge_lazy::Region;
-
-use super::super::fault;
 
 /// How long an evaluation takes. An OS thread that waits for it is asleep at its end.
 const EVALUATION: Duration = Duration::from_millis(1);

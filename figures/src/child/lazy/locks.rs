@@ -4,10 +4,9 @@
 //! The functions have the names of those in `suite.rs` and give the same answers, because the
 //! figure compares their rows. A change of one program belongs into both files.
 
+use super::{CAPACITY, WHEEL, item_of, letter_of, timed};
 use std::iter;
 use std::sync::{Arc, LazyLock};
-
-use super::{CAPACITY, WHEEL, item_of, letter_of, timed};
 
 /// A lazy value of the standard library, shared.
 struct Lock<T>(Arc<LazyLock<T, Box<dyn FnOnce() -> T + Send>>>);

@@ -5,12 +5,11 @@
 //! prints its answer, which the figure knows. `locks.rs` has the same programs over the standard
 //! library.
 
+use super::{CAPACITY, WHEEL, item_of, letter_of, timed};
 use selvedge_lazy::{
     ClaimAtYield, Cons, Grey, GreyClaimAtYield, LazyList, LockFree, Nursery, OneCas, Region, Thunk,
     ThunkEntry, TwoCas, Unsynchronised,
 };
-
-use super::{CAPACITY, WHEEL, item_of, letter_of, timed};
 
 /// Runs a lazy program under an engine; prints the time, and the answer.
 ///

@@ -5,17 +5,15 @@
 //! the idle CPU goes through, as [HMP05 §4.2] has it. The list is made in this file, to be
 //! measured.
 
+use super::super::fault;
+use selvedge_core::{JoinHandle, round_robin, spawn_local, yield_now};
+use selvedge_lazy::Lazy;
+use selvedge_sync::Event;
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
-
-use selvedge_core::{JoinHandle, round_robin, spawn_local, yield_now};
-use selvedge_lazy::Lazy;
-use selvedge_sync::Event;
-
-use super::super::fault;
 
 /// The threads that wait, each with its value, as [HMP05 §4.2] has them: in one list, through which
 /// the idle CPU goes.

@@ -1,11 +1,9 @@
 //! Many bytes from one rank to another: windows of messages, and a long vector as a value. `mpi.rs`
 //! calls `bandwidth`.
 
-use std::time::{Duration, Instant};
-
-use selvedge_mpi::{Communicator, Error};
-
 use super::report::{BLOCKS, Tally, each, is_marked, mark, median, next, print, wrong_by};
+use selvedge_mpi::{Communicator, Error};
+use std::time::{Duration, Instant};
 
 /// The numbers of the vector: 4 MiB.
 const NUMBERS: usize = 1 << 19;

@@ -4,14 +4,12 @@
 //! The ranks have the rows of tiles in turn. The tiles of the factor are pushed to the ranks that
 //! have a row from there on; all other items stay where they are.
 
-use std::time::Instant;
-
+use super::report::{print, wrong_by};
+use crate::child::cnc::kernels::{self, Tile, number};
 use selvedge_cnc::Items;
 use selvedge_distributed::{DistributedError, DistributedGraph, ItemPlacement, graph};
 use selvedge_mpi::Communicator;
-
-use super::report::{print, wrong_by};
-use crate::child::cnc::kernels::{self, Tile, number};
+use std::time::Instant;
 
 /// The tiles that a rank has, with their rows and columns.
 type PlacedTiles = Vec<((u32, u32), Tile)>;

@@ -1,11 +1,9 @@
 //! Calls that all ranks make together: a barrier, a sum, a broadcast, an exchange. `mpi.rs` calls
 //! `all`, and `crowded` for more ranks than CPUs.
 
-use std::time::Instant;
-
-use selvedge_mpi::{Communicator, Error, Parts, op};
-
 use super::report::{BLOCKS, Tally, each, is_marked, mark, print, wrong_by};
+use selvedge_mpi::{Communicator, Error, Parts, op};
+use std::time::Instant;
 
 /// The bytes of a broadcast.
 const BROADCAST: usize = 65_536;

@@ -4,17 +4,15 @@
 //! Each message has the time at which it was sent, by the clock that all processes of the machine
 //! have in common.
 
+use super::report::{Tally, next, print};
+use nix::time::{ClockId, clock_gettime};
+use selvedge_io::time::sleep;
+use selvedge_mpi::{Communicator, Error};
 use std::hint::spin_loop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
-
-use nix::time::{ClockId, clock_gettime};
-use selvedge_io::time::sleep;
-use selvedge_mpi::{Communicator, Error};
-
-use super::report::{Tally, next, print};
 
 /// The messages that come now and then.
 #[derive(Clone, Copy, Debug)]

@@ -4,12 +4,10 @@
 //! The buffers of sends and receives are not the same, because a line of the cache that both ranks
 //! write goes to and fro too.
 
-use std::time::{Duration, Instant};
-
-use selvedge_mpi::{Communicator, Error, Tag};
-
 use super::super::runtime::{Ours, Runtime};
 use super::report::{BLOCKS, Tally, each, is_marked, mark, next, print};
+use selvedge_mpi::{Communicator, Error, Tag};
+use std::time::{Duration, Instant};
 
 /// A value of the simple interface.
 type Small = (bool, u64, String, [u32; 3]);

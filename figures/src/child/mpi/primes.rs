@@ -1,13 +1,11 @@
 //! The primes below a number, by a loop over ranks. `mod.rs` calls `primes`. The same test is in
 //! `child/cnc/kernels.rs`.
 
-use std::time::Instant;
-
-use selvedge_distributed::{DistributedError, DistributedGraph, ItemPlacement, graph};
-use selvedge_mpi::Communicator;
-
 use super::report::{print, wrong_by};
 use crate::child::cnc::kernels::is_prime;
+use selvedge_distributed::{DistributedError, DistributedGraph, ItemPlacement, graph};
+use selvedge_mpi::Communicator;
+use std::time::Instant;
 
 /// The numbers of a part of the loop. The parts go to the ranks in turn, because the larger numbers
 /// take longer.

@@ -1,10 +1,9 @@
 //! What a program about message passing reports: times as medians of blocks, its answers, and a
 //! wrong answer if it is told to give one. Each program of this directory calls it.
 
+use selvedge_mpi::{Communicator, Error};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-
-use selvedge_mpi::{Communicator, Error};
 
 /// How many blocks a program measures. It shows their median, because one disturbance of the
 /// machine lasts longer than a block. The number is odd.

@@ -4,12 +4,10 @@
 //! A rank sends each value to itself, once as bytes and once moved. The difference is the time of
 //! the bytes.
 
+use super::report::{BLOCKS, each, wrong_by};
+use selvedge_mpi::{Communicator, Error, Message, Ranks};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
-
-use selvedge_mpi::{Communicator, Error, Message, Ranks};
-
-use super::report::{BLOCKS, each, wrong_by};
 
 /// How often each value goes its way in a block.
 const SMALL: u64 = 2000;

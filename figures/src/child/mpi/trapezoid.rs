@@ -1,14 +1,12 @@
 //! The area under a curve by ranks: the paper's loop, and the same points in the lanes of
 //! `lanes.rs`. `mpi.rs` calls `plain` and `in_lanes`.
 
+use super::lanes::sum_of_sines;
+use super::report::{print, wrong_by};
+use selvedge_mpi::{Communicator, Error, op};
 use std::f64::consts::PI;
 use std::ops::Range;
 use std::time::Instant;
-
-use selvedge_mpi::{Communicator, Error, op};
-
-use super::lanes::sum_of_sines;
-use super::report::{print, wrong_by};
 
 /// Half waves of the sine: their number is odd, so that the area is 2.
 const HALF_WAVES: f64 = 999.0;

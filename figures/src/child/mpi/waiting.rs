@@ -1,11 +1,9 @@
 //! Threads of a rank that wait for a message each, with a tag of its own. `mpi.rs` calls `waiting`.
 
-use std::time::Instant;
-
-use selvedge_mpi::{Communicator, Error, Tag};
-
 use super::super::runtime::{Ours, Runtime};
 use super::report::{Tally, next, print};
+use selvedge_mpi::{Communicator, Error, Tag};
+use std::time::Instant;
 
 /// The number after which a thread ends.
 const END: u64 = u64::MAX;

@@ -4,14 +4,12 @@
 //! A rank has some columns of tiles, which lie side by side. So in each row of tiles one edge goes
 //! to the next rank.
 
-use std::time::Instant;
-
+use super::report::{print, wrong_by};
+use crate::child::cnc::edges::{Edge, border_above, border_before, sum_of, wave};
 use selvedge_cnc::Items;
 use selvedge_distributed::{DistributedError, DistributedGraph, ItemPlacement, graph};
 use selvedge_mpi::{Communicator, op};
-
-use super::report::{print, wrong_by};
-use crate::child::cnc::edges::{Edge, border_above, border_before, sum_of, wave};
+use std::time::Instant;
 
 /// `waves`. Rank 0 prints the time from the start of the graph to the end of its run on all ranks,
 /// and the answer.

@@ -5,14 +5,14 @@
 //! `child.rs` calls `genome`, and `figures/src/stamp.rs` gives the numbers. The answers are the
 //! length and a checksum of the gene, which the order of the threads does not change.
 
+use super::numbers::{EXACT, Random, mixed};
+use super::threads::{timed, together};
+use crate::child::fault;
+use selvedge_stm::{TWordArray, Tried, Tx, atomically};
 use std::iter;
 use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
-
-use selvedge_stm::{TWordArray, Tried, Tx, atomically};
-
-use super::{EXACT, Random, fault, mixed, timed, together};
 
 /// The size of a run, as the options of STAMP have it.
 #[derive(Clone, Copy, Debug)]

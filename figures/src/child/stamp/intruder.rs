@@ -5,12 +5,12 @@
 //! `child.rs` calls `intruder` with one of the maps of `maps.rs`, and `figures/src/stamp.rs`
 //! gives the numbers.
 
-use std::sync::Arc;
-
-use selvedge_stm::{TQueue, TVar, Tried, Tx, atomically, atomically_blocking};
-
 use super::maps::{Map, Maps};
-use super::{Random, fault, timed, together};
+use super::numbers::Random;
+use super::threads::{timed, together};
+use crate::child::fault;
+use selvedge_stm::{TQueue, TVar, Tried, Tx, atomically, atomically_blocking};
+use std::sync::Arc;
 
 /// The size of a run, as the options of STAMP have it.
 #[derive(Clone, Copy, Debug)]

@@ -4,12 +4,12 @@
 //!
 //! `child.rs` calls `kmeans`, and `figures/src/stamp.rs` gives the numbers.
 
+use super::numbers::{EXACT, Random, mixed};
+use super::threads::{timed, together};
+use crate::child::fault;
+use selvedge_stm::{TVar, TWord, Tried, Tx, atomically};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-
-use selvedge_stm::{TVar, TWord, Tried, Tx, atomically};
-
-use super::{EXACT, Random, fault, mixed, timed, together};
 
 /// The size of a run, as the options of STAMP have it.
 #[derive(Clone, Copy, Debug)]

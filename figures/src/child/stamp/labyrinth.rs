@@ -4,12 +4,12 @@
 //!
 //! `child.rs` calls `labyrinth`, and `figures/src/stamp.rs` gives the numbers.
 
+use super::numbers::{EXACT, Random, mixed};
+use super::threads::{timed, together};
+use crate::child::fault;
+use selvedge_stm::{TQueue, TWordArray, Tried, Tx, atomically, atomically_blocking};
 use std::iter;
 use std::sync::Arc;
-
-use selvedge_stm::{TQueue, TWordArray, Tried, Tx, atomically, atomically_blocking};
-
-use super::{EXACT, Random, fault, mixed, timed, together};
 
 /// The size of a run, as the input files of STAMP have it.
 #[derive(Clone, Copy, Debug)]

@@ -5,11 +5,9 @@
 //! A value is a handle to a variable, so a change of a value does not change the map. All functions
 //! run within a transaction.
 
-use std::hash::{BuildHasherDefault, Hasher};
-
-use selvedge_stm::{TMap, Tried, Tx, Versioned, atomically_blocking};
-
 use super::treap::Treap;
+use selvedge_stm::{TMap, Tried, Tx, Versioned, atomically_blocking};
+use std::hash::{BuildHasherDefault, Hasher};
 
 /// A value of a map: a handle to a variable.
 pub(in crate::child) trait MapValue: Clone + Send + Sync + 'static {}

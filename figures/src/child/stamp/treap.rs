@@ -4,9 +4,8 @@
 //! The tree has one shape for one set of keys, so the order of the transactions changes no cost.
 //! Each link is a variable of its own, so transactions at different places do not meet.
 
-use selvedge_stm::{TVar, Tried, Tx};
-
 use super::maps::MapValue;
+use selvedge_stm::{TVar, Tried, Tx};
 
 /// A tree. Each place of it is a variable, so transactions at different places do not meet.
 pub(in crate::child) struct Treap<V: MapValue>(Place<V>);

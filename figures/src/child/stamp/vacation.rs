@@ -6,14 +6,14 @@
 //! alone must end with the tables of the same agency without transactions, which is at the end of
 //! the file.
 
+use super::maps::{Map, Maps};
+use super::numbers::{EXACT, Random, mixed};
+use super::threads::{timed, together};
+use crate::child::fault;
+use selvedge_stm::{TVar, TWord, Tried, Tx, Word, atomically, atomically_blocking};
 use std::collections::BTreeMap;
 use std::iter;
 use std::sync::Arc;
-
-use selvedge_stm::{TVar, TWord, Tried, Tx, Word, atomically, atomically_blocking};
-
-use super::maps::{Map, Maps};
-use super::{EXACT, Random, fault, mixed, timed, together};
 
 /// The size and the mix of a run, as the options of STAMP have them.
 #[derive(Clone, Copy, Debug)]

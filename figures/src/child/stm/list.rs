@@ -4,9 +4,8 @@
 //! A search reads every link up to its key. So a transaction has many reads, and meets each
 //! transaction that changes the list before that key. The figure wants this.
 
+use super::set::Set;
 use selvedge_stm::{TLink, TLinkRef, TNode, TNodeRef, Tried, Tx};
-
-use super::sets::Set;
 
 /// A link to the items from a key on, and the first of them.
 type Found<'tx> = (TLinkRef<'tx, u64, 1>, Option<TNodeRef<'tx, u64, 1>>);

@@ -5,15 +5,13 @@
 //! `herd_retry` and `herd_predicate` differ only in the wait, so that their rows compare the
 //! wake-ups. The count of polls is an answer that the figure checks.
 
-use std::cell::Cell;
-use std::future::{Future, poll_fn};
-use std::pin::pin;
-
-use selvedge_stm::{TMVar, TWord, atomically, wait_for};
-
 use crate::child::clock::{Times, rss_bytes};
 use crate::child::fault;
 use crate::child::runtime::{Ours, Runtime, Waits};
+use selvedge_stm::{TMVar, TWord, atomically, wait_for};
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 
 async fn pass(from: &TMVar<u64>, to: &TMVar<u64>) {
     let token = atomically(|tx| from.take(tx)).await;

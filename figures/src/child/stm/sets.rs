@@ -6,17 +6,16 @@
 //! `stm.rs` calls the programs for the figure `stm-sets`. The structures are the library's,
 //! `list.rs` and `tree.rs`.
 
+use super::list::List;
+use super::set::Set;
+use super::threads::{print, seed, threads};
+use super::tree::RedBlackTree;
+use crate::child::cores::{burst, os_threads};
+use crate::child::fault;
+use selvedge_stm::{TSet, Tried, Tx, atomically, atomically_blocking};
 use std::collections::{BTreeSet, HashSet};
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-use selvedge_stm::{TSet, Tried, Tx, atomically, atomically_blocking};
-
-use super::list::List;
-use super::tree::RedBlackTree;
-use super::{print, seed, threads};
-use crate::child::cores::{burst, os_threads};
-use crate::child::fault;
 
 /// How many threads do what.
 #[derive(Clone, Copy, Debug)]
@@ -83,17 +82,6 @@ impl SetMix {
         }
         Answers { sum: set.iter().sum(), ..answers }
     }
-}
-
-/// A set of keys over variables.
-pub(super) trait Set: Clone + Send + Sync + 'static {
-    fn new() -> Self;
-    fn has<'tx>(&'tx self, tx: &'tx Tx, key: u64) -> Tried<bool>;
-    /// Whether the key is new.
-    fn insert<'tx>(&'tx self, tx: &'tx Tx, key: u64) -> Tried<bool>;
-    /// Whether the key was there.
-    fn remove<'tx>(&'tx self, tx: &'tx Tx, key: u64) -> Tried<bool>;
-    fn keys(&self, tx: &Tx) -> Tried<Vec<u64>>;
 }
 
 /// A set of the standard library.

@@ -6,9 +6,8 @@
 //!
 //! `sets.rs` calls it as one of the sets of the figure `stm-sets`.
 
+use super::set::Set;
 use selvedge_stm::{TLink, TLinkRef, TNode, TNodeRef, TWord, Tried, Tx};
-
-use super::sets::Set;
 
 /// The value of a node.
 struct Key {
@@ -275,12 +274,10 @@ impl Set for RedBlackTree {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
-    use selvedge_stm::atomically_blocking;
-
     use super::*;
     use crate::child::cores::burst;
+    use selvedge_stm::atomically_blocking;
+    use std::collections::BTreeSet;
 
     /// The number of black nodes on each path down from the link.
     fn black_height(tx: &Tx, link: Link<'_>, parent_is_red: bool) -> Tried<u32> {

@@ -5,20 +5,18 @@
 //!
 //! `streams.rs` calls the programs for the figures in `figures/src/streams/bytes.rs`.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Write};
-use std::path::Path;
-use std::process::Command;
-
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeVal;
-use selvedge_flow as flow;
-use selvedge_pipeline::*;
-
 use super::super::clock::Times;
 use super::super::fault;
 use super::super::runtime::{Ours, Runtime, Waits};
 use super::text::{INPUT, INSTEAD, RARE, Written};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeVal;
+use selvedge_flow as flow;
+use selvedge_pipeline::*;
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::path::Path;
+use std::process::Command;
 
 /// Prints how many bytes of the input went by in a microsecond.
 pub(super) fn print_rate(first: Times, input: &str) {

@@ -5,18 +5,16 @@
 //! Beside each pipeline are the same functions by iterators or by the crate `futures`. All of them
 //! print the sum that a plain loop gives.
 
-use std::hint::black_box;
-use std::ops::ControlFlow;
-use std::sync::Arc;
-
+use super::super::clock::{Times, rss_bytes};
+use super::super::fault;
+use super::super::runtime::{Ours, Runtime, Waits};
 use futures::StreamExt;
 use selvedge_flow as flow;
 use selvedge_pipeline::*;
 use selvedge_sync::Fifo;
-
-use super::super::clock::{Times, rss_bytes};
-use super::super::fault;
-use super::super::runtime::{Ours, Runtime, Waits};
+use std::hint::black_box;
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// Spreads the bits of a number.
 fn spread(n: u64) -> u64 {

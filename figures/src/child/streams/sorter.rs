@@ -5,14 +5,12 @@
 //! output, the greater one into the other. `n` values need `n * (n - 1) / 2` comparators and as
 //! many threads. The paper does not print its network; this one is that of an insertion sort.
 
-use std::io::Write;
-use std::rc::Rc;
-
-use selvedge_core::{Local, NoEvents, round_robin_over, spawn_local};
-use selvedge_sync::MVar;
-
 use super::super::clock::Times;
 use super::bytes::{print_output, print_rate};
+use selvedge_core::{Local, NoEvents, round_robin_over, spawn_local};
+use selvedge_sync::MVar;
+use std::io::Write;
+use std::rc::Rc;
 
 type Wire = Rc<MVar<u32, Local>>;
 

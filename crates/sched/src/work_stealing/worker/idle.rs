@@ -5,12 +5,10 @@
 //!
 //! `WorkerLoop::run` (`worker.rs`) calls it when no thread is ready.
 
-use super::WorkerLoop;
+use super::{SEARCHES_MAX, WorkerLoop};
 use selvedge_core::observe::Note;
 use selvedge_core::{Events, RunError};
 
-/// How often a search goes through all rings at most.
-pub(super) const SEARCHES_MAX: u32 = 8;
 /// How many times a searcher spins before it goes through the rings again.
 const SPINS: u32 = 32;
 

@@ -1,12 +1,9 @@
-//! How two threads that talk through the kernel come together on one worker: [`Pairing`], and the
-//! second poll that finds such threads (`WorkerLoop::pair`).
+//! [`Pairing`]: when a worker polls its event source a second time, to bring two threads together
+//! that talk through the kernel.
 //!
-//! The worker's turn (`worker.rs`) counts turns with `is_due`, and calls `pair` when a second poll
-//! is due. A second poll costs a system call, so it must become rare where it brings no threads
-//! together.
-
-use super::WorkerLoop;
-use selvedge_core::{Events, RunError};
+//! The worker's turn (`worker.rs`) counts turns with `is_due`, and the second poll
+//! (`second_poll.rs`) tells what it has found. A second poll costs a system call, so it must become
+//! rare where it brings no threads together.
 
 /// When a worker looks for threads that another worker keeps waking.
 ///
@@ -52,54 +49,16 @@ impl Pairing {
     }
 
     /// Notes that a worker sleeps, so that it made no second poll.
-    fn put_off(&mut self) {
+    pub(super) fn put_off(&mut self) {
         self.turns_left = self.turns;
     }
 
     /// Notes whether a second poll has woken a thread. Polls that mostly do bring no threads
     /// together, so they become rarer.
-    fn polled(&mut self, found: bool) {
+    pub(super) fn polled(&mut self, found: bool) {
         let turns = if found { 2 * self.turns } else { self.turns / 2 };
         self.turns = turns.clamp(Self::TURNS_MIN, Self::TURNS_MAX);
         self.turns_left = self.turns;
-    }
-}
-
-impl<E: Events> WorkerLoop<'_, E> {
-    /// Polls the event source a second time, and hands the threads that this wakes off to another
-    /// worker.
-    #[cold]
-    pub(super) fn pair(&mut self) -> Result<(), RunError> {
-        let idle = &self.pool.idle;
-        if self.workers == 1 || idle.does_any_sleep() {
-            self.pairing.put_off();
-            return Ok(());
-        }
-        self.take_woken(false);
-        self.cpu.poll(&mut self.events, false)?;
-        let mut woken = Vec::new();
-        while let Some(thread) = self.cpu.woken() {
-            match thread.into_send() {
-                Ok(thread) => woken.push(thread),
-                Err(thread) => self.local.push(thread),
-            }
-        }
-        self.pairing.polled(!woken.is_empty());
-        if !woken.is_empty() {
-            let refused = match self.lighter() {
-                Some(lighter) => idle.hand_off(self.me, lighter, woken).err().unwrap_or_default(),
-                None => woken,
-            };
-            refused.into_iter().for_each(|thread| self.arrive(thread.into_thread()));
-        }
-        Ok(())
-    }
-
-    /// The worker with the smallest load, unless this worker's load is smaller.
-    fn lighter(&self) -> Option<usize> {
-        let load = |worker: usize| self.pool.views[worker].load();
-        let others = (0..self.pool.views.len()).filter(|&worker| worker != self.me);
-        others.min_by_key(|&worker| load(worker)).filter(|&lightest| load(lightest) <= load(self.me))
     }
 }
 
