@@ -60,8 +60,9 @@ cargo xtask COMMAND
   prove --all | --list    run every proof; or tell the state of each, and where its last output is
   setup                   install the programs that the tests need (as root), or name their packages
   tidy [--write]          check layers, links, paper headings, glossary, changelog, generated pages,
-                          stray paths, the words, clauses and widths of comments, the names of types, and
-                          circles of files; --write regenerates docs/CONCORDANCE.md
+                          stray paths, the words, clauses and widths of comments, the names of types,
+                          circles of files, where modules and imports stand;
+                          --write regenerates docs/CONCORDANCE.md
   fuzz SECONDS [TARGET]   run each fuzz target, or the one named, for SECONDS
   soak SECONDS [server]   the list of a night, SECONDS for each part: the web server under resets, half-closes
                           and load, `stress`, what transactions see, graphs under 1,000 seeds, builds that are

@@ -23,6 +23,7 @@ mod papers;
 mod rust;
 mod stray_paths;
 mod tree;
+mod uses;
 mod words;
 
 use crate::workspace::Workspace;
@@ -69,6 +70,7 @@ pub(crate) fn run(concordance: Concordance) -> Result<(), String> {
         names::check(&tree),
         errors::check(&tree),
         compile_fail::check(&tree),
+        uses::check(&tree),
     ]
     .concat();
     for problem in &problems {

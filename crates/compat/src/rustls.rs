@@ -4,15 +4,14 @@
 //! The provider of cryptography is `ring`, which needs no C compiler for assembly and no cmake. The
 //! streams themselves go through [`Compat`](crate::Compat) and `futures-rustls`.
 
-use std::error::Error;
-use std::fmt;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
 use ::rustls::ServerConfig;
 use ::rustls::crypto::ring::default_provider;
 use ::rustls::pki_types::pem::{self, PemObject};
 use ::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::error::Error;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Why there is no certificate to show.
 #[derive(Debug)]

@@ -5,6 +5,12 @@
 //! | [`FromTower`] | a [`Handler`] of a tower `Service` | an axum `Router`, or any stack of tower's layers, on `selvedge::http`'s connections |
 //! | [`ToTower`] | a tower `Service`, and a hyper `Service`, of a [`Handler`] | a handler of ours under hyper, or within a stack of tower's layers |
 
+use hyper::body::{Bytes, Frame, SizeHint};
+use hyper::{Request, Response, StatusCode};
+use selvedge_core::detach_local;
+use selvedge_handler::{
+    Body, BodyError, DynHandler, Handler, Incoming, IntoResponse, Source, Wanted, incoming,
+};
 use std::convert::Infallible;
 use std::error::Error;
 use std::fmt;
@@ -12,13 +18,6 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-
-use hyper::body::{Bytes, Frame, SizeHint};
-use hyper::{Request, Response, StatusCode};
-use selvedge_core::detach_local;
-use selvedge_handler::{
-    Body, BodyError, DynHandler, Handler, Incoming, IntoResponse, Source, Wanted, incoming,
-};
 
 /// A service of tower's as a handler of ours.
 ///

@@ -155,6 +155,7 @@ impl std::fmt::Display for CpuError {
 impl std::error::Error for CpuError {}
 
 /// The arena holds as many threads as its address space allows; the new thread was not created.
+#[doc(alias = "slab")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArenaFullError {
     /// Bytes reserved for all threads of the process.

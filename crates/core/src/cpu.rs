@@ -185,7 +185,7 @@ impl Cpu {
     fn open_mail(&mut self) {
         self.inner().open_inbox();
         if self.inner().is_reached() {
-            self.bear();
+            self.run_remote_spawns();
         }
     }
 

@@ -18,6 +18,7 @@ use std::fmt;
 ///
 /// # Paper
 /// [Del §2.1] leaves this case open: there `start` returns as if all had ended.
+#[doc(alias = "deadlock detection")]
 #[derive(Clone)]
 pub struct Deadlock {
     /// The threads, and where each waits.

@@ -1,7 +1,7 @@
 //! What other crates of this house use, and programs do not: it may change in any version.
 //!
-//! `sync`, `scope`, `sched`, `direct`, `io`, `lazy`, `stm`, `cnc` and `mpi` name these items, and so
-//! do the loom tests of this crate.
+//! `sync`, `scope`, `sched`, `direct`, `io`, `lazy`, `stm`, `cnc` and `mpi` name these items, and
+//! so do the loom tests of this crate.
 
 pub use crate::alarm::SleepHandle;
 pub use crate::blocking::{insist, run_blocking};

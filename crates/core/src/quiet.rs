@@ -185,6 +185,7 @@ fn ledger() -> &'static Ledger {
 /// place.1.notify_one();
 /// assert_eq!(helper.join().unwrap(), Some(42));
 /// ```
+#[doc(alias = "termination detection")]
 #[derive(Debug)]
 #[must_use = "the OS thread is quiet only for as long as this lives"]
 pub struct Quiet(&'static Ledger);

@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A function that creates a thread on the CPU that it is given. It runs on the OS thread of that
 /// CPU, between two steps.
+#[doc(alias = "remote spawn")]
 pub type RemoteSpawn = Box<dyn FnOnce(&mut Cpu) + Send>;
 
 /// A scheduler as other OS threads see it: it takes threads that are to be created in it.
@@ -24,6 +25,7 @@ pub type RemoteSpawn = Box<dyn FnOnce(&mut Cpu) + Send>;
 /// By default each CPU is such a scheduler: one that asks its CPU for [woken](Cpu::woken) threads
 /// gets the new threads too. A scheduler of several CPUs may have one [`Adopt`] for all of them,
 /// which it names with [`Cpu::adopts_by`].
+#[doc(alias = "remote spawn")]
 pub trait Adopt: fmt::Debug + Send + Sync {
     /// Asks the scheduler to create the thread, soon.
     ///
@@ -100,7 +102,7 @@ impl Cpu {
 
     /// Runs the remote spawns that were asked for.
     #[cold]
-    pub(crate) fn bear(&mut self) {
+    pub(crate) fn run_remote_spawns(&mut self) {
         let spawns = std::mem::take(&mut self.inner().door.spawns().list);
         for spawn in spawns {
             // A remote spawn may wake a foreign waker, or drop a future for which there is no room.

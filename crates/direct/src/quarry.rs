@@ -15,14 +15,13 @@
 //! A mapping is never undone. The memory of a stack that is given back returns to the kernel; its
 //! addresses stay, and its part of a page table: 640 bytes for a stack of 256 KiB.
 
+use crate::overflow;
 use corosensei::stack::valgrind::ValgrindStackRegistration;
 use std::mem::forget;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::{fmt, io};
-
-use crate::overflow;
 
 /// The smallest stack.
 pub(crate) const BYTES_MIN: usize = 16 * 1024;

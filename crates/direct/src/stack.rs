@@ -17,6 +17,7 @@
 //! not two. The colour is a number of cache lines that differs from stack to stack: without it the
 //! busy ends of all stacks would compete for the same few sets of the first-level cache.
 
+use crate::quarry::{self, BATCH, BYTES_MIN, GUARD, NoStack, Place, SIZES};
 use corosensei::Yielder;
 use corosensei::stack::{STACK_ALIGNMENT, StackPointer};
 use selvedge_core::internal::{TaskContext, quietly, this_stack};
@@ -24,8 +25,6 @@ use std::cell::{Cell, RefCell, UnsafeCell};
 use std::mem::{ManuallyDrop, offset_of, size_of};
 use std::ptr::{self, NonNull};
 use std::task::Waker;
-
-use crate::quarry::{self, BATCH, BYTES_MIN, GUARD, NoStack, Place, SIZES};
 
 /// The size of a stack unless [`Options`](crate::Options) say otherwise: room enough for a panic's
 /// backtrace. Only pages that were touched take memory.

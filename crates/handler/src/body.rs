@@ -1,5 +1,12 @@
 //! [`Body`]: the content of a request or of a response, in memory, in a file, or as a stream.
 
+use crate::{BodyError, Cause, Incoming, Out, Produced, Upgraded};
+use bytes::{Bytes, BytesMut};
+use futures_core::Stream;
+use http::HeaderMap;
+use http_body::{Frame, SizeHint};
+use selvedge_io::blocking;
+use selvedge_io::fs::Handle;
 use std::error::Error;
 use std::fmt;
 use std::future::poll_fn;
@@ -7,15 +14,6 @@ use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-
-use bytes::{Bytes, BytesMut};
-use futures_core::Stream;
-use http::HeaderMap;
-use http_body::{Frame, SizeHint};
-use selvedge_io::blocking;
-use selvedge_io::fs::Handle;
-
-use crate::{BodyError, Cause, Incoming, Out, Produced, Upgraded};
 
 /// How much of a file is read at a time, where it cannot be sent without reading it.
 const READ_BYTES: usize = 64 << 10;

@@ -1,10 +1,9 @@
 //! [`BodyError`]: why a body ended before its end.
 
+use http::StatusCode;
 use std::error::Error;
 use std::fmt;
 use std::io;
-
-use http::StatusCode;
 
 /// Why a body could not be read, or could not be made, to its end.
 pub struct BodyError {

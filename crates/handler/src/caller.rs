@@ -1,14 +1,13 @@
 //! [`Caller`]: the client of a request, as a handler sees it; [`LazyCaller`], which makes one on
 //! demand.
 
+use http::{HeaderMap, StatusCode};
 use std::cell::OnceCell;
 use std::fmt;
 use std::future::poll_fn;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-
-use http::{HeaderMap, StatusCode};
 
 /// The client of a request: an extension of each request that an engine hands to a handler.
 ///

@@ -1,10 +1,9 @@
 //! [`ContentType`]: a media type, as the value of a field and as a line of a head.
 
+use crate::{Body, PlainAnswer, PlainContent, PlainOutcome, Response, StatusCode};
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use std::borrow::Cow;
-
-use crate::{Body, PlainAnswer, PlainContent, PlainOutcome, Response, StatusCode};
 
 /// The type of an answer's content. It is written down once, as a value and as a line, because a
 /// value that is checked for each answer costs more than the answer's head.

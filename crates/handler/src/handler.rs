@@ -1,10 +1,9 @@
 //! [`Handler`], what answers requests, and [`DynHandler`], the same behind a pointer, for tables of
 //! handlers.
 
+use crate::{IntoResponse, PlainCall, PlainRequest, Request, Response};
 use std::pin::Pin;
 use std::rc::Rc;
-
-use crate::{IntoResponse, PlainCall, PlainRequest, Request, Response};
 
 /// Makes a response of a request.
 ///

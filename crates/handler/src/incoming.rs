@@ -9,16 +9,14 @@
 //! the engine polls the handler again by itself. So an end that finds the other end's waker to be
 //! its own task's does not wake it.
 
+use crate::BodyError;
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body::{Frame, SizeHint};
 use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-
-use bytes::Bytes;
-use http::HeaderMap;
-use http_body::{Frame, SizeHint};
-
-use crate::BodyError;
 
 /// A body that comes from a connection. It is `Send`: another thread may read it.
 pub struct Incoming {

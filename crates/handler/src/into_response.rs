@@ -1,9 +1,8 @@
 //! [`IntoResponse`]: what a handler may return, and [`ResponsePart`], what may stand before it.
 
+use crate::{Body, BodyError, ContentType, PlainOutcome, Response, has_content};
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
-
-use crate::{Body, BodyError, ContentType, PlainOutcome, Response, has_content};
 
 /// What a handler may return in place of a [`Response`].
 ///

@@ -4,15 +4,13 @@
 //! of its fields. [`Handler::call_plain`](crate::Handler::call_plain) is asked before an engine
 //! makes an owned request.
 
+use crate::{Caller, LazyCaller, Response};
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Method, StatusCode};
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::ops::Deref;
 use std::pin::Pin;
-
-use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Method, StatusCode};
-
-use crate::{Caller, LazyCaller, Response};
 
 /// A longer target is taken apart by the long way alone, where `Uri` has its limit.
 const TARGET_BYTES_MAX: usize = 16 << 10;

@@ -4,17 +4,15 @@
 //! The block is polled by the task that polls the body, so it takes no thread. It goes on when the
 //! piece before has been taken, so at most one piece waits.
 
+use crate::BodyError;
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body::Frame;
 use std::cell::RefCell;
 use std::fmt;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
-
-use bytes::Bytes;
-use http::HeaderMap;
-use http_body::Frame;
-
-use crate::BodyError;
 
 /// Where the block of [`Body::produce`](crate::Body::produce) puts the pieces of the body.
 pub struct Out {

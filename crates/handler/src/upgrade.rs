@@ -1,6 +1,9 @@
 //! [`Upgraded`]: the connection itself, which a handler gets behind a `101 Switching Protocols`,
 //! and [`Duplex`], what an engine provides for it.
 
+use bytes::{Buf, Bytes};
+use selvedge_io::net::Stream;
+use selvedge_io::nonblocking::PollState;
 use std::cell::RefCell;
 use std::fmt;
 use std::future::poll_fn;
@@ -9,10 +12,6 @@ use std::net::Shutdown;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-
-use bytes::{Buf, Bytes};
-use selvedge_io::net::Stream;
-use selvedge_io::nonblocking::PollState;
 
 /// A connection that is read and written at the same time, through a shared reference.
 pub trait Duplex: 'static {

@@ -5,6 +5,16 @@
 //! and takes back lines in it (`log.rs` formats them); `apps/httpd` has the file reopened. A worker
 //! never waits for the disk: a full backlog loses lines, which are counted.
 
+use crate::date::Clock;
+use crate::log::{Line, Lines};
+use crate::log_format::LogFormat;
+use crate::lost_lines::{LostLines, append_lines, lines_in};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use selvedge_core::{JoinHandle, spawn_local};
+use selvedge_handler::{Severity, report};
+use selvedge_io::pool::{Limits, Pool};
+use selvedge_io::time::sleep;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -15,18 +25,6 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
-use selvedge_core::{JoinHandle, spawn_local};
-use selvedge_handler::{Severity, report};
-use selvedge_io::pool::{Limits, Pool};
-use selvedge_io::time::sleep;
-
-use crate::date::Clock;
-use crate::log::{Line, Lines};
-use crate::log_format::LogFormat;
-use crate::lost_lines::{LostLines, append_lines, lines_in};
 
 /// A worker hands a buffer over when it has at least this number of bytes of lines.
 const BUFFER_BYTES: usize = 64 << 10;

@@ -27,6 +27,12 @@
 mod reading;
 mod shelf;
 
+use self::shelf::Shelf;
+use crate::cache::{CachedFile, split_key};
+use crate::document_root::Identity;
+use bytes::Bytes;
+use selvedge_core::{Queue, Role, Shared, WaitQueue, detach_local};
+use selvedge_handler::{Severity, report};
 use std::collections::{HashMap, HashSet};
 use std::error::Error;
 use std::fmt;
@@ -34,14 +40,6 @@ use std::ops::RangeInclusive;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use bytes::Bytes;
-use selvedge_core::{Queue, Role, Shared, WaitQueue, detach_local};
-use selvedge_handler::{Severity, report};
-
-use self::shelf::Shelf;
-use crate::cache::{CachedFile, split_key};
-use crate::document_root::Identity;
 
 /// The length of a block in bytes. The last block of a file is shorter.
 pub(crate) const BLOCK_BYTES: u64 = 64 << 10;

@@ -9,18 +9,16 @@
 //! `Files` (`files.rs`) owns the [`Cache`] and fills it. A connection that sends a file holds its
 //! [`CachedFile`], so a file that has left the cache stays open until it is sent.
 
-use std::cell::{Cell, OnceCell};
-use std::collections::HashMap;
-use std::rc::Rc;
-
-use selvedge_core::Time;
-use selvedge_io::fs::File;
-
 use crate::conditional::{ETag, is_settled};
 use crate::document_root::{Backing, Identity, OpenedFile};
 use crate::mime;
 use crate::representation::Representation;
 use crate::target;
+use selvedge_core::Time;
+use selvedge_io::fs::File;
+use std::cell::{Cell, OnceCell};
+use std::collections::HashMap;
+use std::rc::Rc;
 
 /// Roughly the bytes that a cached file takes besides its content and its name.
 const OVERHEAD_BYTES: usize = 1024;

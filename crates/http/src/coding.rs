@@ -20,11 +20,10 @@
 //! assert_eq!(lines.unwrap().unwrap(), 2);
 //! ```
 
-use selvedge_pipeline::{Flow, Sink, StageError, StreamPlace, Transduce, Transducer};
-use std::ops::ControlFlow;
-
 use crate::body::{Decoder, Framing};
 use crate::status::Status;
+use selvedge_pipeline::{Flow, Sink, StageError, StreamPlace, Transduce, Transducer};
+use std::ops::ControlFlow;
 
 /// The stage of [`content`].
 #[derive(Debug, Clone)]

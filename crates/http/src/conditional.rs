@@ -5,11 +5,10 @@
 //! makes the tag of a file. A function of bytes without I/O. A tag that is strong but belongs to
 //! two versions of a file would let a client combine their ranges.
 
-use std::fmt;
-
 use crate::date;
 use crate::range::RangeSet;
 use crate::request::{Method, Request};
+use std::fmt;
 
 /// The validators of a selected representation. [`evaluate`] compares the preconditions with them.
 #[derive(Clone, Copy, Debug)]

@@ -2,10 +2,9 @@
 //! other programs take the default; `WorkerContext` (`worker.rs`) has it for the connections, and
 //! `files.rs` reads the sizes of the cache.
 
-use std::time::Duration;
-
 use crate::block_cache::BlockCache;
 use crate::request::Limits;
+use std::time::Duration;
 
 /// How a site is served: limits, times and sizes.
 #[derive(Clone, Debug)]

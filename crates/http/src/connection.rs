@@ -39,14 +39,13 @@ mod response_head;
 mod run;
 mod unlogged;
 
+use selvedge_core::{Deadline, Time, now, yield_now};
+use selvedge_io::net::Stream;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::net::{IpAddr, Shutdown};
 use std::rc::Rc;
 use std::task::Poll;
-
-use selvedge_core::{Deadline, Time, now, yield_now};
-use selvedge_io::net::Stream;
 
 pub(crate) use self::client::ClientSide;
 use self::exchange::{Exchange, Pause};

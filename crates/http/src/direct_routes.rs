@@ -4,13 +4,6 @@
 //! This handler asks it, has its questions answered on the blocking pool, and makes the body of the
 //! reply of blocks. `front.rs` puts it before the routes of a site with a [`BlockCache`].
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
-use selvedge_core::{Time, now};
-use selvedge_handler::{Caller, DynHandler, Handler, Request, Response};
-use selvedge_io::blocking;
-
 use crate::block_cache::BlockCache;
 use crate::date::Clock;
 use crate::file_body::body_of;
@@ -21,6 +14,11 @@ use crate::response::Persistence;
 use crate::routed::{AskedQuestion, LearnedFacts, Routed};
 use crate::static_files::page;
 use crate::status::Status;
+use selvedge_core::{Time, now};
+use selvedge_handler::{Caller, DynHandler, Handler, Request, Response};
+use selvedge_io::blocking;
+use std::cell::RefCell;
+use std::rc::Rc;
 
 /// Routes, and the blocks of their files.
 pub(crate) struct DirectRoutes {

@@ -20,16 +20,14 @@
 //! wait, its result is [`LookUpError::Cold`], and the connection has it made again on the blocking
 //! pool.
 
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::path::{Path, PathBuf};
-
+use crate::status::Status;
 use rustix::fs::{CWD, Dir, FileType, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use selvedge_io::fs::{FileStatus, Handle};
 use selvedge_site::listing::ListedEntry;
-
-use crate::status::Status;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
 
 /// The file that stands for its directory.
 const INDEX: &[u8] = b"index.html";

@@ -8,21 +8,19 @@
 //! `static_files.rs` and `direct_routes.rs` call it. `file_store.rs` has bodies of its own, and
 //! takes [`multipart`].
 
-use std::error::Error;
-use std::fmt;
-use std::rc::Rc;
-use std::sync::Arc;
-
-use bytes::Bytes;
-use selvedge_core::yield_now;
-use selvedge_handler::{Body, BodyError, Out};
-
 use crate::block_cache::{BLOCK_BYTES, BlockCache, BlockError};
 use crate::cache::{CachedFile, split_key};
 use crate::document_root::Backing;
 use crate::range::{Parts, Span};
 use crate::responder::{Reply, Rest};
 use crate::status::Status;
+use bytes::Bytes;
+use selvedge_core::yield_now;
+use selvedge_handler::{Body, BodyError, Out};
+use std::error::Error;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
 
 /// The number of blocks that are read ahead of the block that is sent.
 const AHEAD: u64 = 3;

@@ -1,15 +1,6 @@
 //! [`FileStore`]: where files may lie besides a directory, and [`answer_from`], which answers for
 //! them as the server of a directory does.
 
-use std::io;
-use std::ops::Range;
-use std::sync::Arc;
-use std::time::SystemTime;
-
-use bytes::Bytes;
-use selvedge_handler::{Body, Mount, Request, Response, Severity, report};
-use selvedge_io::fs::Handle;
-
 use crate::conditional::ETag;
 use crate::date::{self, Clock};
 use crate::error_page::{self, Extra};
@@ -20,6 +11,13 @@ use crate::representation::{Answer, Content, Representation};
 use crate::response::Persistence;
 use crate::status::Status;
 use crate::target;
+use bytes::Bytes;
+use selvedge_handler::{Body, Mount, Request, Response, Severity, report};
+use selvedge_io::fs::Handle;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::SystemTime;
 
 /// The file that stands for its directory.
 const INDEX: &str = "index.html";

@@ -5,14 +5,6 @@
 //! for a search: the same look-up on the blocking pool. `front.rs` serves one directory so;
 //! `routed.rs` serves several, and looks up names that differ from the request's.
 
-use std::os::fd::AsFd;
-use std::rc::Rc;
-use std::time::Duration;
-
-use rustix::io::Errno;
-use selvedge_core::Time;
-use selvedge_io::fs::Handle;
-
 use crate::cache::{Cache, CachedFile, split_key};
 use crate::config::Config;
 use crate::document_root::{Backing, DocumentRoot, Found, LookUpError, Patience};
@@ -22,6 +14,12 @@ use crate::request::Request;
 use crate::responder::{Handled, Reply, Rest, Terms};
 use crate::status::Status;
 use crate::target;
+use rustix::io::Errno;
+use selvedge_core::Time;
+use selvedge_io::fs::Handle;
+use std::os::fd::AsFd;
+use std::rc::Rc;
+use std::time::Duration;
 
 /// The files of a directory, as one worker serves them.
 pub(crate) struct Files {

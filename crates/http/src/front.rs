@@ -1,11 +1,6 @@
 //! [`Front`]: the responder of a `Site`. It serves a directory, or has a handler answer, or has
 //! routes.
 
-use std::rc::Rc;
-
-use selvedge_handler::DynHandler;
-use selvedge_io::pool::Pool;
-
 use crate::config::Config;
 use crate::direct_routes::DirectRoutes;
 use crate::document_root::DocumentRoot;
@@ -16,6 +11,9 @@ use crate::responder::{Handled, Reply, Responder, Rest, Terms};
 use crate::routed::{AskedQuestion, LearnedFacts, Routed};
 use crate::static_files::StaticFiles;
 use crate::status::Status;
+use selvedge_handler::DynHandler;
+use selvedge_io::pool::Pool;
+use std::rc::Rc;
 
 /// What a site answers from.
 pub(crate) struct Front {

@@ -4,12 +4,6 @@
 //! `site.rs` has each accepted connection pass the gate, if the site has one. All workers of a
 //! process share it.
 
-use std::future::poll_fn;
-use std::io;
-use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-
 use rustix::net::{RecvFlags, recv};
 use selvedge_core::now;
 use selvedge_io::net::Stream;
@@ -17,6 +11,11 @@ use selvedge_io::nonblocking::PollState;
 use selvedge_site::Network;
 use selvedge_site::proxy_protocol::{HEAD_MAX, parse};
 use selvedge_site::rate::OpenCounts;
+use std::future::poll_fn;
+use std::io;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// The most addresses that have connections at a time, if their connections are counted.
 const ADDRESSES_MAX: usize = 64 << 10;

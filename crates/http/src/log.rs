@@ -19,13 +19,11 @@
 //! examines the bytes, 16 at a time. If some byte needs an escape, it writes the line again with
 //! escapes.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
-use wide::u8x16;
-
 use crate::date::Clock;
 use crate::decimal::{self, DIGITS_MAX};
 use crate::status::Status;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use wide::u8x16;
 
 /// The content of one line.
 #[derive(Clone, Copy, Debug)]

@@ -1,13 +1,11 @@
 //! [`LogFormat`]: what a line of the access log looks like. The combined format is written by
 //! `log.rs` in its own, faster way; the others here.
 
-use std::fmt;
-use std::str::FromStr;
-
-use selvedge_json::put_string;
-
 use crate::date::Clock;
 use crate::log::{Line, put_address, put_escaped_text};
+use selvedge_json::put_string;
+use std::fmt;
+use std::str::FromStr;
 
 /// What a line of the access log looks like.
 ///

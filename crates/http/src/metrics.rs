@@ -4,18 +4,16 @@
 //! `routed.rs` counts requests, `site.rs` connections. A page is made of the sums over all workers.
 //! A server without routes counts nothing.
 
-use std::fmt::Write;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
-
-use selvedge_core::Time;
-use selvedge_site::listing::{STYLE, escaped, size};
-
 use crate::access_log::LogFile;
 use crate::block_cache::{BlockCache, BlockCounts};
 use crate::lost_lines::LostLines;
 use crate::routing::Routing;
+use selvedge_core::Time;
+use selvedge_site::listing::{STYLE, escaped, size};
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 /// The upper bounds of the latency histogram, in microseconds.
 const BOUNDS: [u64; 14] =

@@ -4,15 +4,14 @@
 //! `static_files.rs`, `file_store.rs` and `direct_routes.rs` call it. Only the fields that matter
 //! go into the bytes: to a file those of conditions and ranges, to routes all but those of framing.
 
+use crate::request::{self, FIELDS_MAX, Limits};
+use crate::status::Status;
 use http::header::{
     CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderName, HeaderValue, IF_MATCH, IF_MODIFIED_SINCE,
     IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, LOCATION, RANGE, SERVER, TE, TRAILER, TRANSFER_ENCODING,
     UPGRADE,
 };
 use selvedge_handler::{Body, IntoResponse, Mount, Request, Response, StatusCode, WithoutServer};
-
-use crate::request::{self, FIELDS_MAX, Limits};
-use crate::status::Status;
 
 /// The fields of a request that matter to a file.
 const FIELDS: [HeaderName; 6] =

@@ -9,9 +9,8 @@
 //! `conditional.rs` reads the field, `representation.rs` resolves it, and `connection/outgoing.rs`
 //! writes the parts of a reply with several ranges.
 
-use std::hash::{BuildHasher, RandomState};
-
 use crate::response::put_number;
+use std::hash::{BuildHasher, RandomState};
 
 /// The most ranges that one request may name.
 pub const RANGES_MAX: usize = 16;

@@ -4,10 +4,9 @@
 //! The program requests it, as `selvedge-httpd` does at SIGHUP. A thread of each worker waits for
 //! it, and then has the worker's `Site` look all files up anew.
 
+use selvedge_core::{Queue, Role, Shared, WaitQueue};
 use std::fmt;
 use std::sync::Arc;
-
-use selvedge_core::{Queue, Role, Shared, WaitQueue};
 
 /// A bell that any number of threads, on any OS threads, wait for. Clones are the same bell.
 ///

@@ -20,12 +20,11 @@
 mod request_target;
 
 use self::request_target::{Target, is_authority};
-use selvedge_handler::FieldLines;
-use std::mem::MaybeUninit;
-
 use crate::body::{Framing, is_tchar};
 use crate::framing_fields::FramingFields;
 use crate::status::Status;
+use selvedge_handler::FieldLines;
+use std::mem::MaybeUninit;
 
 /// The most header fields one request may carry; one more is answered 431.
 pub const FIELDS_MAX: usize = 100;

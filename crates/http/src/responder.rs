@@ -4,12 +4,6 @@
 //! `connection` calls a handler for each request that it has parsed, and sends the reply. It knows
 //! the protocol and no directory. `files.rs` has the handler that serves a directory.
 
-use std::rc::Rc;
-
-use selvedge_core::Time;
-use selvedge_handler::DynHandler;
-use selvedge_io::pool::Pool;
-
 use crate::cache::CachedFile;
 use crate::connection::ClientSide;
 use crate::date::Clock;
@@ -17,6 +11,10 @@ use crate::range::{Parts, Span};
 use crate::request::Request;
 use crate::response::Persistence;
 use crate::status::Status;
+use selvedge_core::Time;
+use selvedge_handler::DynHandler;
+use selvedge_io::pool::Pool;
+use std::rc::Rc;
 
 /// Answers the requests of all connections of one worker.
 pub(crate) trait Responder {

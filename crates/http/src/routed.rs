@@ -22,21 +22,6 @@ mod guarded;
 mod kept;
 mod question;
 
-use std::cell::RefCell;
-use std::net::IpAddr;
-use std::rc::Rc;
-use std::sync::{Arc, PoisonError};
-
-use selvedge_core::{Time, now};
-use selvedge_handler::DynHandler;
-use selvedge_site::accept::{Coding, codings, prefers_json};
-use selvedge_site::listing;
-use selvedge_site::password::credentials;
-use selvedge_site::path::canonical;
-use selvedge_site::{
-    BasicAuth, Listing, Route, RouteAction, RouteMatch, Rules, ServedDirectory, Template, Variables,
-};
-
 use self::candidates::{FileCandidate, candidates};
 use self::fields::HeadChanges;
 use self::guarded::Guarded;
@@ -58,6 +43,19 @@ use crate::response::Writer;
 use crate::routing::{RoutePlace, Routing};
 use crate::status::Status;
 use crate::target;
+use selvedge_core::{Time, now};
+use selvedge_handler::DynHandler;
+use selvedge_site::accept::{Coding, codings, prefers_json};
+use selvedge_site::listing;
+use selvedge_site::password::credentials;
+use selvedge_site::path::canonical;
+use selvedge_site::{
+    BasicAuth, Listing, Route, RouteAction, RouteMatch, Rules, ServedDirectory, Template, Variables,
+};
+use std::cell::RefCell;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::{Arc, PoisonError};
 
 /// Makes the handler of a route that is neither files nor an answer of the server's own.
 pub type MakeHandler = dyn Fn(&Route) -> Option<Rc<dyn DynHandler>>;

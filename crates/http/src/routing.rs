@@ -4,16 +4,14 @@
 //! directory that is not there is a mistake of the configuration and not of a request. `routed.rs`
 //! answers requests by it. A reload makes a new one; requests that began by the old one end by it.
 
+use crate::document_root::DocumentRoot;
+use selvedge_site::rate::Limiter;
+use selvedge_site::{Route, RouteAction, RouteTable};
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-
-use selvedge_site::rate::Limiter;
-use selvedge_site::{Route, RouteAction, RouteTable};
-
-use crate::document_root::DocumentRoot;
 
 /// The addresses of which a rate is kept for each route.
 const ADDRESSES_MAX: usize = 16 << 10;

@@ -5,22 +5,6 @@
 //! the [`Stop`], then `drain`. A `Site` stays on its OS thread, so its state is in cells: no borrow
 //! of it may live across an `.await`. `connection` and `files` know nothing of this file.
 
-use std::cell::{Cell, RefCell};
-use std::fmt;
-use std::future::{Future, poll_fn};
-use std::io;
-use std::net::IpAddr;
-use std::pin::pin;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::task::Poll;
-use std::time::Duration;
-
-use selvedge_core::{Local, Queue, Role, Time, WaitQueue, detach_local, now, yield_now};
-use selvedge_handler::{Handler, Severity, report};
-use selvedge_io::net::{Stream, TcpListener, UnixListener};
-use selvedge_io::time::{sleep, timeout};
-
 use crate::access_log::{LogFile, WorkerLog};
 use crate::config::Config;
 use crate::connection::{Connecting, Link};
@@ -32,6 +16,20 @@ use crate::routed::{MakeHandler, Routed};
 use crate::routing::Routing;
 use crate::stop::Stop;
 use crate::worker::WorkerContext;
+use selvedge_core::{Local, Queue, Role, Time, WaitQueue, detach_local, now, yield_now};
+use selvedge_handler::{Handler, Severity, report};
+use selvedge_io::net::{Stream, TcpListener, UnixListener};
+use selvedge_io::time::{sleep, timeout};
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::IpAddr;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
 
 /// A directory and everything that one worker needs to serve it: configuration, cache, buffers,
 /// clock, log, and the list of its connections. It stays on its OS thread, so nothing in it is

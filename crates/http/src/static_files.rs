@@ -3,13 +3,6 @@
 //! It answers with the same code and the same cache as a `Site` of a directory. A site itself is
 //! faster, because it has no request and no response between the connection and the file.
 
-use std::cell::RefCell;
-use std::fmt;
-
-use selvedge_core::now;
-use selvedge_handler::{Handler, Mount, Request, Response};
-use selvedge_io::blocking;
-
 use crate::block_cache::BlockCache;
 use crate::config::Config;
 use crate::date::Clock;
@@ -22,6 +15,11 @@ use crate::request::Method;
 use crate::responder::{Handled, Terms};
 use crate::response::Persistence;
 use crate::status::Status;
+use selvedge_core::now;
+use selvedge_handler::{Handler, Mount, Request, Response};
+use selvedge_io::blocking;
+use std::cell::RefCell;
+use std::fmt;
 
 /// The files of a directory, as a handler: beneath a router, or behind layers. It has conditions,
 /// ranges and a cache, as a [`Site`](crate::Site) of a directory does.

@@ -3,10 +3,9 @@
 //! The program requests it, as `selvedge-httpd` does at SIGTERM. The loops that accept connections
 //! wait for it.
 
+use selvedge_core::{Queue, Role, Shared, WaitQueue};
 use std::fmt;
 use std::sync::Arc;
-
-use selvedge_core::{Queue, Role, Shared, WaitQueue};
 
 /// A switch that is thrown once. Any number of threads, on any OS threads, may wait for it. Clones
 /// are the same switch.

@@ -3,13 +3,12 @@
 //! [`Decoder`](crate::body::Decoder) gives the section in pieces. A server reads the section of a
 //! request with [`parse`], a client that of an answer.
 
+use crate::request::FIELDS_MAX;
+use crate::status::Status;
 use http::HeaderMap;
 use http::header::{
     CONNECTION, CONTENT_LENGTH, HOST, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING,
 };
-
-use crate::request::FIELDS_MAX;
-use crate::status::Status;
 
 /// The fields of a whole trailer section, with the empty line at its end. `None` if there are none;
 /// an empty section is that of a body with a length.

@@ -3,15 +3,13 @@
 //! `Site` owns a [`WorkerContext`]; each connection borrows its [`WorkerState`] for the time of one
 //! call that does not wait.
 
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
-use std::time::Duration;
-
-use selvedge_core::Time;
-
 use crate::access_log::WorkerLog;
 use crate::config::Config;
 use crate::date::{self, Clock};
+use selvedge_core::Time;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
 
 /// The settings of a worker, its state, and whether it ends.
 pub(crate) struct WorkerContext<H> {

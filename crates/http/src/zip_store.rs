@@ -4,6 +4,14 @@
 //! the archive's own file. A compressed one is unpacked on the blocking pool and kept in memory
 //! while there is room.
 
+use crate::file_store::{FileStore, StoredContent, StoredFile, answer_from};
+use bytes::Bytes;
+use flate2::read::DeflateDecoder;
+use rawzip::{CompressionMethod, FileReader, RECOMMENDED_BUFFER_SIZE, ZipArchive, ZipArchiveEntryWayfinder};
+use rustix::fs::{CWD, OFlags};
+use selvedge_handler::{Handler, Request, Response};
+use selvedge_io::blocking;
+use selvedge_io::fs::Handle;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::fs::File;
@@ -13,16 +21,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
-
-use bytes::Bytes;
-use flate2::read::DeflateDecoder;
-use rawzip::{CompressionMethod, FileReader, RECOMMENDED_BUFFER_SIZE, ZipArchive, ZipArchiveEntryWayfinder};
-use rustix::fs::{CWD, OFlags};
-use selvedge_handler::{Handler, Request, Response};
-use selvedge_io::blocking;
-use selvedge_io::fs::Handle;
-
-use crate::file_store::{FileStore, StoredContent, StoredFile, answer_from};
 
 /// The longest file that is unpacked, in bytes.
 pub const UNPACKED_BYTES_MAX: u64 = 64 << 20;

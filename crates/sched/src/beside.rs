@@ -4,12 +4,11 @@
 //!
 //! `elsewhere.rs` says why a new OS thread may begin late, and how its caller and the new one meet.
 
+use crate::elsewhere::{CpuSet, MovePlace, OsThread, has_caller_several_cpus};
 use std::io;
 use std::os::unix::thread::JoinHandleExt;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-
-use crate::elsewhere::{CpuSet, MovePlace, OsThread, has_caller_several_cpus};
 
 /// Runs `here` on the calling OS thread, and each of `others` beside it on an OS thread of its own,
 /// which begins on another CPU if the caller may run on several. The caller is to compute: the CPU

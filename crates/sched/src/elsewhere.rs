@@ -48,9 +48,8 @@
 //! no call that compares and sets. A set that comes between the read and the write of the mover, or
 //! of the owner, is lost: that is a microsecond each.
 
-use std::mem;
-
 use crate::primitives::{AtomicU64, Ordering, SlotCell, yield_now};
+use std::mem;
 
 /// An OS thread, as far as its CPUs go.
 pub(crate) trait HasCpus {

@@ -1,7 +1,6 @@
 //! [`ConfigError`]: what is wrong with a configuration, and where. Both front ends give it.
 
 use std::fmt;
-
 use strsim::osa_distance;
 
 /// What is wrong with a configuration: file, line, column and the words for the operator.

@@ -3,9 +3,8 @@
 //! The page has no script and loads nothing, so it works under any `Content-Security-Policy`
 //! that permits styles of its own. Directories come first, then files by name.
 
-use std::fmt::Write;
-
 use crate::path::encoded;
+use std::fmt::Write;
 
 /// One name of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]

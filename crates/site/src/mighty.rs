@@ -14,8 +14,6 @@
 //! # Paper
 //! \[Mighty\] "Using Mighttpd 2": a configuration file and a path routing file are specified.
 
-use std::path::PathBuf;
-
 use crate::behind::{Balancing, GatewayTerms, HealthRule, ProgramRule};
 use crate::error::{ConfigError, meant};
 use crate::pattern::PathPattern;
@@ -23,6 +21,7 @@ use crate::rules::Rules;
 use crate::settings::{Settings, spanned};
 use crate::table::{Host, Route, RouteAction, RouteTable, ServedDirectory};
 use crate::template::Template;
+use std::path::PathBuf;
 
 /// What becomes of a key.
 enum Meaning {

@@ -4,9 +4,8 @@
 //! A glob is matched as a set of places in it that a byte moves forward, so the time is
 //! proportional to the text and no input makes it long.
 
-use std::fmt;
-
 use crate::path::canonical;
+use std::fmt;
 
 /// The most tokens of one alternative of a glob: its places are the bits of a word.
 const TOKENS_MAX: usize = 63;

@@ -8,10 +8,9 @@
 //!
 //! Time is given by the caller, in nanoseconds from any start.
 
+use crate::network::bits;
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
-
-use crate::network::bits;
 
 /// How often one address may ask.
 #[derive(Clone, Copy, Debug, PartialEq)]

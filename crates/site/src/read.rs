@@ -7,10 +7,6 @@
 
 mod behind;
 
-use std::path::{Path, PathBuf};
-
-use toml::Spanned;
-
 use crate::error::{ConfigError, meant};
 use crate::network::Network;
 use crate::password::Users;
@@ -20,6 +16,8 @@ use crate::rules::{Access, BasicAuth, Cors, HeaderRule, Rules};
 use crate::settings::{self, Settings};
 use crate::table::{Compression, Host, Listing, Route, RouteAction, RouteTable, ServedDirectory};
 use crate::template::Template;
+use std::path::{Path, PathBuf};
+use toml::Spanned;
 
 /// Reads the configuration `text` of the file called `file`. Relative paths in it are relative to
 /// `base`, the directory of the file. `passwords` reads a password file.

@@ -1,8 +1,7 @@
 //! The page that documents each key of the configuration, made from the types of `settings.rs`.
 
-use std::fmt::Write;
-
 use crate::settings::SECTIONS;
+use std::fmt::Write;
 
 /// The keys as Markdown: a part for each table, with type, default and meaning of each key.
 pub fn markdown() -> String {

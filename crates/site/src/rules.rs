@@ -1,13 +1,12 @@
 //! What holds for a route besides its action: [`Access`] by address, [`BasicAuth`], [`Cors`],
 //! header rules, own error pages. Each is a decision without I/O.
 
-use std::net::IpAddr;
-use std::path::PathBuf;
-
 use crate::network::Network;
 use crate::password::Users;
 use crate::pattern::Glob;
 use crate::rate::Rate;
+use std::net::IpAddr;
+use std::path::PathBuf;
 
 /// The rules of a route.
 #[derive(Clone, Debug, Default)]

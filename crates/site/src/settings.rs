@@ -5,10 +5,9 @@
 //! [`RouteTable`](crate::RouteTable) of the routes. `mighty.rs` makes the same two of Mighttpd's
 //! files.
 
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-
-use serde::Deserialize;
 use toml::Spanned;
 
 /// A key of the configuration, for the page that documents it.

@@ -4,13 +4,12 @@
 //! host that the request names and the canonical path (`path.rs`). The host is selected first, then
 //! the first route of that host with a pattern that matches.
 
-use std::fmt;
-use std::path::PathBuf;
-
 use crate::behind::{Balancing, GatewayTerms, HealthRule, ProgramRule};
 use crate::pattern::{Glob, PathPattern};
 use crate::rules::Rules;
 use crate::template::Template;
+use std::fmt;
+use std::path::PathBuf;
 
 /// The routes of a server.
 #[derive(Clone, Debug, Default)]

@@ -68,6 +68,7 @@ struct Contents<T> {
 struct Offer<T>(Option<T>);
 
 /// The Fifo was closed. This gives the value back.
+#[doc(alias = "SendError")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClosedError<T>(pub T);
 

@@ -71,6 +71,7 @@ pub struct Reply<T, M: Mode = Shared> {
 }
 
 /// The [`Replier`] is gone. Its value has been taken already, or will never come.
+#[doc(alias = "RecvError")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoReplyError;
 

@@ -1,11 +1,10 @@
 //! [`BodyLimit`]: how much of a body an argument of a handler keeps in memory.
 
-use http::StatusCode;
-use selvedge_handler::{Handler, Request, Response};
-
 use crate::layer::{Layer, Next};
 use crate::rejection::Rejection;
+use http::StatusCode;
 use selvedge_handler::IntoResponse;
+use selvedge_handler::{Handler, Request, Response};
 
 /// The limit where no [`BodyLimit`] is set: 2 MiB.
 pub const BODY_BYTES_MAX: u64 = 2 << 20;

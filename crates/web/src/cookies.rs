@@ -1,16 +1,14 @@
 //! [`Cookies`] that a client sends, and [`SetCookie`], which it is told to keep (RFC 6265).
 
-use std::convert::Infallible;
-use std::fmt::{self, Write};
-use std::time::Duration;
-
+use crate::extract::{Context, FromParts};
 use http::HeaderValue;
 use http::header::{COOKIE, SET_COOKIE};
 use http::request::Parts;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use selvedge_handler::{PlainRequest, Response, ResponsePart};
-
-use crate::extract::{Context, FromParts};
+use std::convert::Infallible;
+use std::fmt::{self, Write};
+use std::time::Duration;
 
 /// The bytes of a value that are percent-encoded: the bytes that no cookie may hold, and the `%`.
 const ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b',').add(b';').add(b'\\').add(b'%');

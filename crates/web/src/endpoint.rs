@@ -1,10 +1,8 @@
 //! [`Endpoint`]: an `async` function with arguments, as a route has it.
 
-use std::pin::Pin;
-
-use selvedge_handler::{IntoResponse, PlainCall, PlainRequest, Request, Response};
-
 use crate::extract::{Context, FromParts, FromRequest};
+use selvedge_handler::{IntoResponse, PlainCall, PlainRequest, Request, Response};
+use std::pin::Pin;
 
 /// An `async` function that answers the requests of a route. Each argument takes its part of the
 /// request: all but the last are [`FromParts`], and the last is [`FromRequest`]. It has eight

@@ -1,13 +1,12 @@
 //! [`EventStream`]: a stream of server-sent events (`text/event-stream`).
 
-use std::error::Error;
-use std::fmt::Write;
-use std::time::Duration;
-
 use http::HeaderValue;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use selvedge_handler::{Body, IntoResponse, Out, Response};
 use selvedge_io::time::timeout;
+use std::error::Error;
+use std::fmt::Write;
+use std::time::Duration;
 
 /// One event.
 ///

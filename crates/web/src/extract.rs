@@ -1,19 +1,17 @@
 //! Arguments of handlers: what each takes out of a request. [`FromParts`] is for arguments that
 //! need the head alone, [`FromRequest`] for the last argument, which may take the body.
 
-use std::convert::Infallible;
-
+use crate::body_limit::{BODY_BYTES_MAX, BodyLimit};
+use crate::fields::{self, FieldError};
+use crate::parameters::{self, Parameters};
+use crate::rejection::Rejection;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode, Uri};
 use selvedge_handler::{Body, Caller, IntoResponse, PlainRequest, Request};
 use serde::de::DeserializeOwned;
-
-use crate::body_limit::{BODY_BYTES_MAX, BodyLimit};
-use crate::fields::{self, FieldError};
-use crate::parameters::{self, Parameters};
-use crate::rejection::Rejection;
+use std::convert::Infallible;
 
 /// What a router knows of a request besides its head.
 #[derive(Debug)]

@@ -3,14 +3,13 @@
 //! All values are texts. A value is read as the type that the program asks for: a number is parsed,
 //! and several values of one name are a sequence.
 
+use serde::de::value::MapDeserializer;
+use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, IntoDeserializer, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
 use std::fmt;
 use std::hash::Hash;
-
-use serde::de::value::MapDeserializer;
-use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, IntoDeserializer, SeqAccess, Visitor};
 
 /// A name and a value.
 pub(crate) type NamedValue<'de> = (Cow<'de, str>, Cow<'de, str>);

@@ -1,5 +1,7 @@
 //! [`Json`]: a body of JSON, as an argument and as a reply.
 
+use crate::extract::{Context, FromRequest, content, fits_type, has_type, unsupported};
+use crate::rejection::Rejection;
 use bytes::Bytes;
 use http::StatusCode;
 use selvedge_handler::{
@@ -7,9 +9,6 @@ use selvedge_handler::{
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-
-use crate::extract::{Context, FromRequest, content, fits_type, has_type, unsupported};
-use crate::rejection::Rejection;
 
 /// JSON: as an argument the whole body, up to the [limit](crate::BodyLimit), as a reply the body.
 ///

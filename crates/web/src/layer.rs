@@ -1,9 +1,8 @@
 //! [`Layer`]: what wraps a handler.
 
+use selvedge_handler::{BoxResponse, DynHandler, Handler, IntoResponse, Request, Response};
 use std::fmt;
 use std::rc::Rc;
-
-use selvedge_handler::{BoxResponse, DynHandler, Handler, IntoResponse, Request, Response};
 
 /// Code around a handler: it sees each request first and each response last, and decides whether
 /// the handler runs. Every `async fn(Request, Next) -> impl IntoResponse` is one.

@@ -11,14 +11,13 @@
 //!                        End
 //! ```
 
+use crate::extract::{Context, FromRequest, has_type, unsupported};
+use crate::rejection::Rejection;
 use bytes::{Buf, Bytes, BytesMut};
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use memchr::memmem::Finder;
 use selvedge_handler::{Body, BodyError, Cause, Request};
-
-use crate::extract::{Context, FromRequest, has_type, unsupported};
-use crate::rejection::Rejection;
 
 /// The longest head of a part.
 const HEAD_BYTES_MAX: usize = 8 << 10;

@@ -1,13 +1,11 @@
 //! [`Parameters`]: the values that a path has for the names in its route, and the check of a type
 //! against these names when the route is made.
 
-use std::borrow::Cow;
-use std::fmt;
-
+use crate::fields::{self, FieldError};
 use percent_encoding::percent_decode_str;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
-
-use crate::fields::{self, FieldError};
+use std::borrow::Cow;
+use std::fmt;
 
 /// The parameters of a path, in the order of its route.
 #[derive(Debug)]

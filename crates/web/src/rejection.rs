@@ -1,8 +1,7 @@
 //! [`Rejection`]: why a request does not fit the arguments of its handler.
 
-use std::fmt;
-
 use selvedge_handler::{BodyError, IntoResponse, Response, StatusCode};
+use std::fmt;
 
 /// A request that does not fit the arguments of its handler: the status that says so, and the
 /// reason as plain text for the client.

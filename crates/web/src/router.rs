@@ -1,20 +1,18 @@
 //! [`Router`]: which function answers which request.
 
-use std::fmt;
-use std::marker::PhantomData;
-use std::rc::Rc;
-
+use crate::endpoint::{DynEndpoint, Endpoint, Erased};
+use crate::extract::Context;
+use crate::layer;
+use crate::parameters::Parameters;
 use http::header::ALLOW;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Method, StatusCode, Uri};
 use selvedge_handler::{
     DynHandler, Handler, IntoResponse, Mount, PlainCall, PlainRequest, Request, Response,
 };
-
-use crate::endpoint::{DynEndpoint, Endpoint, Erased};
-use crate::extract::Context;
-use crate::layer;
-use crate::parameters::Parameters;
+use std::fmt;
+use std::marker::PhantomData;
+use std::rc::Rc;
 
 /// A table of routes: a method, a path and the function that answers.
 ///

@@ -1,10 +1,9 @@
 //! [`serve`]: a handler on an address.
 
-use std::io;
-
 use selvedge_handler::Handler;
 use selvedge_http::{Config, Site, Stop};
 use selvedge_io::net::bind;
+use std::io;
 
 /// Serves `handler` on `address`, which is a name or a number with a port, until the future is
 /// dropped. All connections stay on the calling OS thread; what the handler spawns does not.

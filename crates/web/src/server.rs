@@ -1,14 +1,5 @@
 //! [`Server`]: a handler on all processors of the machine, until the process is told to end.
 
-use std::fmt;
-use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
-use std::num::NonZeroUsize;
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::thread;
-use std::time::Duration;
-
 use selvedge_core::round_robin_over;
 use selvedge_handler::Handler;
 use selvedge_http::{Config, Site, Stop};
@@ -18,6 +9,14 @@ use selvedge_io::signal::{Signal, Signals, signals};
 use selvedge_io::time::timeout;
 use selvedge_sched::per_core;
 use selvedge_scope::{Selected, select};
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::num::NonZeroUsize;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::thread;
+use std::time::Duration;
 
 /// How long the server waits for requests in flight when it ends, if not set.
 const DRAIN: Duration = Duration::from_secs(10);

@@ -1,12 +1,10 @@
 //! [`TimeLimit`]: how long a handler may take.
 
-use std::time::Duration;
-
+use crate::layer::{Layer, Next};
 use http::StatusCode;
 use selvedge_handler::{Handler, IntoResponse, Request, Response};
 use selvedge_io::time::timeout;
-
-use crate::layer::{Layer, Next};
+use std::time::Duration;
 
 /// A layer that drops a handler which has not answered within this time, and answers 503. The body
 /// of the response is not counted.

@@ -1,12 +1,11 @@
 //! [`FileTree`]: files that lie in memory, or in the program itself, as a handler.
 
-use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::time::SystemTime;
-
 use bytes::Bytes;
 use selvedge_handler::{Handler, Request, Response};
 use selvedge_http::{FileStore, StoredFile, answer_from};
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::SystemTime;
 
 /// Files in memory, by their paths.
 ///

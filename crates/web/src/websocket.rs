@@ -3,11 +3,8 @@
 //! `tungstenite` reads and writes frames, without I/O. It takes [`BufferedFrames`], two buffers,
 //! for a stream. [`WebSocket`] fills the one from the connection and empties the other into it.
 
-use std::error::Error;
-use std::fmt;
-use std::io::{self, Read, Write};
-use std::time::Duration;
-
+use crate::extract::{Context, FromParts};
+use crate::rejection::Rejection;
 use http::header::{
     CONNECTION, HeaderName, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL,
     SEC_WEBSOCKET_VERSION, UPGRADE,
@@ -17,11 +14,12 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use selvedge_handler::{Body, IntoResponse, Response, Upgraded};
 use selvedge_io::net::Stream;
 use selvedge_io::time::timeout;
+use std::error::Error;
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::time::Duration;
 use tungstenite::handshake::{client::generate_key, derive_accept_key};
 use tungstenite::protocol::{Role, WebSocketConfig, WebSocketContext};
-
-use crate::extract::{Context, FromParts};
-use crate::rejection::Rejection;
 
 /// A message: text, bytes, a ping, a pong, or the close.
 pub use tungstenite::Message;

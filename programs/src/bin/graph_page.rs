@@ -10,11 +10,6 @@
 //! rows [####################]
 //! ```
 
-use std::io::{self, IsTerminal, Write};
-use std::process::ExitCode;
-use std::sync::{Mutex, mpsc};
-use std::time::Duration;
-
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
@@ -26,6 +21,10 @@ use selvedge::net::{TcpListener, connect};
 use selvedge::sync::one_shot;
 use selvedge::{blocking, sleep, spawn};
 use selvedge_compat::hyper::serve;
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+use std::sync::{Mutex, mpsc};
+use std::time::Duration;
 
 /// Adds up the rows of a table. The rows from 20 on need an item that comes when `visitors` has
 /// received something. `shown` receives the monitor of the graph.

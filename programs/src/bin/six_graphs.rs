@@ -15,11 +15,10 @@
 //! # CPU time
 //! 2000 ms.
 
-use std::fmt::Debug;
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use selvedge::cnc::schedulers::{Affine, OneByOne, Scheduler, Stealing, TaskPool};
 use selvedge::cnc::{GraphError, ItemCol, ItemKey, Items, View, graph};
+use std::fmt::Debug;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// What a program finds out, and the hash of all items at its end.
 type Answer<T> = Result<(T, u64), GraphError>;

@@ -6,7 +6,6 @@
 //! equal, because trees are compared without their places.
 
 use std::fmt::Write;
-
 use unicode_width::UnicodeWidthChar;
 
 /// A range of bytes of a script. All spans are equal, so that two trees are equal if they mean the

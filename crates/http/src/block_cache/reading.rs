@@ -5,16 +5,14 @@
 //! read begins and ends at multiples of a page, so the last block asks for more bytes than the file
 //! has, and gets fewer.
 
-use std::io;
-use std::os::fd::{AsFd, AsRawFd};
-use std::sync::Arc;
-
-use bytes::Bytes;
-use selvedge_io::fs::{AlignedBuf, File};
-
 use super::{BLOCK_BYTES, BlockError};
 use crate::cache::CachedFile;
 use crate::document_root::Backing;
+use bytes::Bytes;
+use selvedge_io::fs::{AlignedBuf, File};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
 
 const PAGE: usize = AlignedBuf::ALIGNMENT;
 

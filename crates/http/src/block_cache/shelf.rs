@@ -12,10 +12,9 @@
 //!
 //! `block_cache.rs` has one behind its lock. The `Shelf` makes no system call.
 
+use foldhash::fast::RandomState;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, Hash};
-
-use foldhash::fast::RandomState;
 
 /// The part of the room that `young` may have while `old` has blocks: one in this number.
 const YOUNG_SHARE: usize = 10;

@@ -5,16 +5,6 @@
 //! connection's thread. Its reply leaves with those of the other requests that were read with it.
 //! Whatever is not that simple becomes a [`HandlerCall`], and `run.rs` does the rest.
 
-use std::future::poll_fn;
-use std::pin::Pin;
-use std::rc::Rc;
-use std::task::{Context, Poll};
-
-use bytes::Bytes;
-use http::{HeaderMap, Method as HttpMethod};
-use selvedge_core::{Exception, catch};
-use selvedge_handler::{Caller, DynHandler, Interim, LazyCaller, PlainCall, PlainOutcome, PlainRequest};
-
 use super::call::{CallTerms, HandlerCall, LogEntry, Sent, method, names, place_in};
 use super::client::ClientSide;
 use super::response_head::{self, Delimiter, KnownFields};
@@ -23,6 +13,14 @@ use crate::date::Clock;
 use crate::request::{Method, Request, Version};
 use crate::response::Persistence;
 use crate::worker::WorkerContext;
+use bytes::Bytes;
+use http::{HeaderMap, Method as HttpMethod};
+use selvedge_core::{Exception, catch};
+use selvedge_handler::{Caller, DynHandler, Interim, LazyCaller, PlainCall, PlainOutcome, PlainRequest};
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
 
 /// A map with room for more fields than this is not kept.
 const SPARE_FIELDS_MAX: usize = 64;

@@ -4,23 +4,21 @@
 //! [`Attendant::beside`] polls the handler first. A handler that never waits costs no more than its
 //! own poll.
 
+use super::client::ClientSide;
+use super::response_head;
+use crate::body::Decoder;
+use crate::status::Status;
+use crate::trailers;
+use bytes::Bytes;
+use http::HeaderMap;
+use selvedge_core::now;
+use selvedge_handler::{BodyError, Caller, Cause, Feeder, Interim, Wanted};
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
-
-use bytes::Bytes;
-use http::HeaderMap;
-use selvedge_core::now;
-use selvedge_handler::{BodyError, Caller, Cause, Feeder, Interim, Wanted};
-
-use super::client::ClientSide;
-use super::response_head;
-use crate::body::Decoder;
-use crate::status::Status;
-use crate::trailers;
 
 /// Room for a read of a body.
 const READ_BYTES: usize = 16 << 10;

@@ -1,22 +1,20 @@
 //! [`HandlerCall`]: a request that a handler answers. The parsed head, which borrows the read buffer,
 //! becomes an owned request; the terms on which it is answered stay beside it.
 
-use std::ops::Range;
-use std::rc::Rc;
-
-use bytes::Bytes;
-use http::header::{HOST, HeaderName, HeaderValue, TE, UPGRADE};
-use http::{HeaderMap, Method as HttpMethod, StatusCode, Uri, Version as HttpVersion};
-use memchr::memchr_iter;
-use selvedge_core::Exception;
-use selvedge_handler::{Body, Caller, DynHandler, Feeder, FieldLines, PlainCall, PlainOutcome, incoming};
-
 use super::client::ClientSide;
 use crate::body::{Decoder, Framing};
 use crate::request::{Method, Request, Version};
 use crate::response::Persistence;
 use crate::status::Status;
 use crate::worker::WorkerContext;
+use bytes::Bytes;
+use http::header::{HOST, HeaderName, HeaderValue, TE, UPGRADE};
+use http::{HeaderMap, Method as HttpMethod, StatusCode, Uri, Version as HttpVersion};
+use memchr::memchr_iter;
+use selvedge_core::Exception;
+use selvedge_handler::{Body, Caller, DynHandler, Feeder, FieldLines, PlainCall, PlainOutcome, incoming};
+use std::ops::Range;
+use std::rc::Rc;
 
 /// A request on its way to a handler.
 pub(super) struct HandlerCall {

@@ -4,12 +4,11 @@
 //! client is given up when it has acknowledged nothing for a time, not when its socket has had no
 //! room.
 
+use selvedge_core::now;
+use selvedge_io::net::Stream;
 use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
-
-use selvedge_core::now;
-use selvedge_io::net::Stream;
 
 /// The other end of a connection.
 pub(crate) struct ClientSide {

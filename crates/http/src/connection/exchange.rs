@@ -5,15 +5,6 @@
 //! a [`Pause`], which names the thing to wait for. A [`Pause::Slow`] is finished by
 //! [`Exchange::finish`], which waits itself.
 
-use std::io;
-use std::net::Shutdown;
-use std::rc::Rc;
-use std::task::Context;
-use std::time::Duration;
-
-use http::HeaderMap;
-use selvedge_core::{Time, now};
-
 use super::at_once::{Asked, ask};
 use super::call::HandlerCall;
 use super::client::ClientSide;
@@ -30,6 +21,13 @@ use crate::responder::{Handled, Reply, Responder, Rest, Terms};
 use crate::response::Persistence;
 use crate::status::Status;
 use crate::worker::{WorkerContext, WorkerState};
+use http::HeaderMap;
+use selvedge_core::{Time, now};
+use std::io;
+use std::net::Shutdown;
+use std::rc::Rc;
+use std::task::Context;
+use std::time::Duration;
 
 /// Replies are sent when they have grown to this, also if more requests are there.
 const OUT_BYTES: usize = 64 << 10;

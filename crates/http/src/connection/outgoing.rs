@@ -4,20 +4,18 @@
 //! `async` send as much as the stream takes at once. Those with `async` wait for the client and for
 //! the disk.
 
-use std::io;
-use std::time::Duration;
-
+use super::client::ClientSide;
+use crate::cache::CachedFile;
+use crate::document_root::{Backing, warm};
+use crate::range::{Parts, Span};
 use rustix::io::Errno;
 use selvedge_core::{now, spawn, yield_now};
 use selvedge_handler::{Severity, report};
 use selvedge_io::blocking;
 use selvedge_io::fs::Handle;
 use selvedge_io::pool::Pool;
-
-use super::client::ClientSide;
-use crate::cache::CachedFile;
-use crate::document_root::{Backing, warm};
-use crate::range::{Parts, Span};
+use std::io;
+use std::time::Duration;
 
 /// Room for replies in a new buffer.
 const START_BYTES: usize = 16 << 10;

@@ -4,15 +4,14 @@
 //! The engine alone decides about `Connection`, `Content-Length` and `Transfer-Encoding`, so that a
 //! handler knows nothing of versions, and cannot frame a message wrongly.
 
-use http::header::{CONNECTION, CONTENT_LENGTH, DATE, SERVER, TRANSFER_ENCODING, UPGRADE};
-use http::response::Parts;
-use http::{HeaderMap, HeaderName, StatusCode};
-use selvedge_handler::{Interim, PlainAnswer, WithoutServer, has_content};
-
 use super::call::{CallTerms, names};
 use crate::date::Clock;
 use crate::request::{Method, Version};
 use crate::response::{Persistence, SERVER as SERVER_NAME, put_number};
+use http::header::{CONNECTION, CONTENT_LENGTH, DATE, SERVER, TRANSFER_ENCODING, UPGRADE};
+use http::response::Parts;
+use http::{HeaderMap, HeaderName, StatusCode};
+use selvedge_handler::{Interim, PlainAnswer, WithoutServer, has_content};
 
 /// The status line and the server's name in most heads, and the name of the field behind them.
 const USUAL_BEGINNING: &str = "HTTP/1.1 200 OK\r\nServer: selvedge\r\nDate: ";

@@ -10,24 +10,6 @@
 //!     attendant: the request's body in, interim responses out
 //! ```
 
-use std::future::poll_fn;
-use std::io::{self, Write};
-use std::pin::Pin;
-use std::rc::Rc;
-use std::task::{Context, Poll};
-use std::time::Duration;
-
-use bytes::Bytes;
-use http::response::Parts;
-use http::{HeaderMap, StatusCode};
-use selvedge_core::{Catch, Exception, catch, now};
-use selvedge_handler::{
-    Body, BodyError, BoxResponse, Duplex, FileSpan, OnUpgrade, PlainCall, PlainOutcome, Response, Severity,
-    Source, Upgraded, report,
-};
-use selvedge_io::nonblocking::PollState;
-use selvedge_io::time::timeout;
-
 use super::Link;
 use super::at_once::{is_whole, put_interims, put_whole};
 use super::attendant::Attendant;
@@ -45,6 +27,22 @@ use crate::responder::Responder;
 use crate::response::Persistence;
 use crate::status::Status;
 use crate::worker::WorkerContext;
+use bytes::Bytes;
+use http::response::Parts;
+use http::{HeaderMap, StatusCode};
+use selvedge_core::{Catch, Exception, catch, now};
+use selvedge_handler::{
+    Body, BodyError, BoxResponse, Duplex, FileSpan, OnUpgrade, PlainCall, PlainOutcome, Response, Severity,
+    Source, Upgraded, report,
+};
+use selvedge_io::nonblocking::PollState;
+use selvedge_io::time::timeout;
+use std::future::poll_fn;
+use std::io::{self, Write};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
 
 /// Pieces of a body gather to this size before they are sent, if they come without a wait.
 const GATHER_BYTES: usize = 64 << 10;

@@ -7,9 +7,6 @@
 //! [logged](Unlogged::log) when the replies are gone or the connection is broken. For this the
 //! requests are parsed a second time: until then they lie in the input of the exchange.
 
-use std::net::IpAddr;
-use std::rc::Rc;
-
 use super::call::Sent;
 use super::client::ClientSide;
 use crate::access_log::WorkerLog;
@@ -17,6 +14,8 @@ use crate::date::Clock;
 use crate::log::Line;
 use crate::request::{self, Limits, Request};
 use crate::status::Status;
+use std::net::IpAddr;
+use std::rc::Rc;
 
 /// The requests, in the order of their replies.
 #[derive(Default)]

@@ -1,14 +1,13 @@
 //! Which files may answer for a path, in the order in which they are tried: the names of
 //! `try_files`, the index of a directory, the client's languages, and the codings it accepts.
 
-use selvedge_site::accept::{Coding, codings, languages};
-use selvedge_site::path::canonical;
-use selvedge_site::{ServedDirectory, Variables, without_port};
-
 use crate::cache::{split_key, typed_key};
 use crate::request::Request;
 use crate::status::Status;
 use crate::target;
+use selvedge_site::accept::{Coding, codings, languages};
+use selvedge_site::path::canonical;
+use selvedge_site::{ServedDirectory, Variables, without_port};
 
 /// A file that may answer.
 pub(super) struct FileCandidate {

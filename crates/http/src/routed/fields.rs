@@ -3,11 +3,9 @@
 //! `files.rs` and `error_page.rs` write whole heads, most of them prebuilt. A route's rules change
 //! the head afterwards, so that a site without rules pays nothing for them.
 
-use std::borrow::Cow;
-
-use selvedge_site::Rules;
-
 use crate::responder::Reply;
+use selvedge_site::Rules;
+use std::borrow::Cow;
 
 /// The changes of one head, in the order in which they are made.
 #[derive(Default)]

@@ -2,12 +2,14 @@
 //!
 //! `routed.rs` applies the same rules to the replies that it makes itself.
 
-use std::borrow::Cow;
-use std::cell::RefCell;
-use std::net::IpAddr;
-use std::rc::Rc;
-use std::sync::{Arc, PoisonError};
-
+use super::fields::cache_control;
+use super::kept::Verified;
+use super::question::PASSWORDS;
+use crate::document_root::{Backing, Found};
+use crate::files::search;
+use crate::metrics::{WorkerMetrics, add};
+use crate::mime;
+use crate::routing::Routing;
 use selvedge_core::now;
 use selvedge_handler::{
     Authenticated, Body, Caller, DynHandler, Handler, HeaderMap, HeaderName, HeaderValue, IntoResponse,
@@ -18,15 +20,11 @@ use selvedge_io::blocking;
 use selvedge_site::password::credentials;
 use selvedge_site::path::canonical;
 use selvedge_site::{BasicAuth, Route, RouteAction, Variables, without_port};
-
-use super::fields::cache_control;
-use super::kept::Verified;
-use super::question::PASSWORDS;
-use crate::document_root::{Backing, Found};
-use crate::files::search;
-use crate::metrics::{WorkerMetrics, add};
-use crate::mime;
-use crate::routing::Routing;
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::{Arc, PoisonError};
 
 /// A page for an error up to this length is read into memory, and a longer one is sent from its
 /// file.

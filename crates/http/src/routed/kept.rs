@@ -1,17 +1,15 @@
 //! What a worker keeps so that it is not asked again: [`Verified`] passwords and [`Compressed`]
 //! files.
 
+use crate::cache::CachedFile;
+use crate::document_root::Identity;
+use selvedge_core::Time;
+use selvedge_site::accept::Coding;
+use selvedge_site::password::Users;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
 use std::time::Duration;
-
-use selvedge_core::Time;
-use selvedge_site::accept::Coding;
-use selvedge_site::password::Users;
-
-use crate::cache::CachedFile;
-use crate::document_root::Identity;
 
 /// How long a password that was verified is not verified again.
 const VALIDITY: Duration = Duration::from_secs(60);

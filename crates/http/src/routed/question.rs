@@ -1,22 +1,20 @@
 //! What a route asks on the blocking pool: [`Question`], and what is [`Learned`] there.
 
-use std::num::NonZeroUsize;
-use std::os::fd::AsFd;
-use std::sync::{Arc, LazyLock};
-
-use selvedge_core::Time;
-use selvedge_io::fs::Handle;
-use selvedge_io::pool::{Limits, Pool};
-use selvedge_site::accept::Coding;
-use selvedge_site::listing::ListedEntry;
-use selvedge_site::password::Users;
-
 use super::compress::compress;
 use crate::cache::CachedFile;
 use crate::document_root::{Backing, DocumentRoot, Found, Identity, LookUpError, Patience};
 use crate::files::{self, LookedUp};
 use crate::routing::Routing;
 use crate::status::Status;
+use selvedge_core::Time;
+use selvedge_io::fs::Handle;
+use selvedge_io::pool::{Limits, Pool};
+use selvedge_site::accept::Coding;
+use selvedge_site::listing::ListedEntry;
+use selvedge_site::password::Users;
+use std::num::NonZeroUsize;
+use std::os::fd::AsFd;
+use std::sync::{Arc, LazyLock};
 
 /// Verifies passwords for all workers, two at a time. Each takes a processor for tens of
 /// milliseconds, so a client that guesses keeps no other blocking call waiting.

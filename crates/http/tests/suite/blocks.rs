@@ -1,12 +1,6 @@
 //! Files that are read past the page cache: what comes back, what is read how often, and what
 //! happens when the disk fails.
 
-use std::fs;
-use std::path::Path;
-use std::rc::Rc;
-use std::sync::{Mutex, Once};
-use std::time::Duration;
-
 use selvedge_core::{round_robin_over, sleep, spawn_local};
 use selvedge_handler::report_to;
 use selvedge_http::{BlockCache, BlockCounts, Config, DocumentRoot, Site};
@@ -14,6 +8,11 @@ use selvedge_io::EventLoop;
 use selvedge_io::fs::Driver;
 use selvedge_io::net::UnixStream;
 use selvedge_sim::{Call, Fault, Faults};
+use std::fs;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::{Mutex, Once};
+use std::time::Duration;
 
 const BLOCK: usize = 64 << 10;
 

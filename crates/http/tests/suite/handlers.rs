@@ -1,11 +1,5 @@
 //! Requests that a handler answers, over a connection: what goes in, and the bytes that come out.
 
-use std::cell::{Cell, RefCell};
-use std::net::Shutdown;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::time::Duration;
-
 use rustix::fs::{CWD, OFlags};
 use selvedge_core::{round_robin_over, sleep, spawn_local, yield_now};
 use selvedge_handler::{
@@ -15,6 +9,11 @@ use selvedge_http::{Config, HandlerLimits, LogFile, Site};
 use selvedge_io::EventLoop;
 use selvedge_io::fs::Handle;
 use selvedge_io::net::UnixStream;
+use std::cell::{Cell, RefCell};
+use std::net::Shutdown;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Sends the pieces of `input` to a site with `handler`, one after the other, and returns all that
 /// comes back, and the log.

@@ -1,6 +1,10 @@
 //! A request for a file in the cache allocates nothing, neither its connection thread nor the
 //! scheduler nor the log line.
 
+use selvedge_core::{round_robin_over, spawn, yield_now};
+use selvedge_http::{Config, DocumentRoot, LogFile, Site, Stop};
+use selvedge_io::EventLoop;
+use selvedge_io::net::TcpListener;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::io::{Read, Write};
@@ -8,11 +12,6 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::channel;
-
-use selvedge_core::{round_robin_over, spawn, yield_now};
-use selvedge_http::{Config, DocumentRoot, LogFile, Site, Stop};
-use selvedge_io::EventLoop;
-use selvedge_io::net::TcpListener;
 
 /// Counts the allocations of each OS thread.
 struct Counting;

@@ -14,8 +14,8 @@ use selvedge_core::internal::PerProcess;
 ///
 /// # Errors
 ///
-/// [`BlockingError`](super::BlockingError) when `f` panicked, with the payload, or when no OS thread could be
-/// started: then `f` has been dropped, and was not run.
+/// [`BlockingError`](super::BlockingError) when `f` panicked, with the payload, or when no OS
+/// thread could be started: then `f` has been dropped, and was not run.
 ///
 /// # Examples
 ///

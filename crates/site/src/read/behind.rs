@@ -1,13 +1,11 @@
 //! The rules for other programs that answer for a route, from their settings.
 
-use std::time::Duration;
-
-use toml::Spanned;
-
 use super::{Reader, SECONDS_MAX};
 use crate::behind::{BALANCINGS, Balancing, GatewayTerms, HealthRule, ProgramRule};
 use crate::error::ConfigError;
 use crate::settings;
+use std::time::Duration;
+use toml::Spanned;
 
 impl Reader<'_> {
     /// A time that may not be 0.

@@ -9,6 +9,7 @@
 //! The workshop has an interface of its own, without Ethernet: no answer waits for an address.
 
 use crate::flow::{OpeningOptions, SocketPair};
+use crate::frames::{FrameThatCame, Frames, LONGEST_PACKET, ToGo};
 use crate::options::StackOptions;
 use crate::segments::{from_peer, opening_of_peer, packet, segment_in};
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
@@ -16,8 +17,6 @@ use smoltcp::phy::{Device, DeviceCapabilities, Medium};
 use smoltcp::socket::tcp::{Socket, State};
 use smoltcp::time::Instant;
 use smoltcp::wire::{HardwareAddress, TcpSeqNumber};
-
-use crate::frames::{FrameThatCame, Frames, LONGEST_PACKET, ToGo};
 
 pub(super) struct Workshop {
     interface: Interface,

@@ -1,7 +1,6 @@
 //! Transactions of several OS threads, under each engine.
 
 use crate::workloads::{either_branch_is_woken, no_sum_is_wrong_in_any_audit, no_wake_up_is_lost};
-
 use selvedge_stm::{Abort, Engine, TWord, Tx, atomically_blocking, atomically_with, try_atomically};
 use selvedge_sync::wait_blocking;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,8 +1,5 @@
 //! The same requests to a router that gets them as bytes, and to one that gets owned requests.
 
-use std::cell::Cell;
-use std::rc::Rc;
-
 use selvedge_core::{round_robin_over, spawn_local, yield_now};
 use selvedge_handler::{Caller, Handler, PlainCall, PlainRequest, Request, Response};
 use selvedge_http::{Config, Site};
@@ -12,7 +9,9 @@ use selvedge_web::{
     Body, Bytes, Cookies, Form, HeaderMap, Html, Json, Method, Path, Query, Router, State, StatusCode, Uri,
 };
 use serde::{Deserialize, Serialize};
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 #[derive(Deserialize, Serialize)]
 struct Cloth {

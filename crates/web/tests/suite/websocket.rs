@@ -1,12 +1,5 @@
 //! WebSockets and events over a connection.
 
-use std::cell::Cell;
-use std::io;
-use std::pin::pin;
-use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
-use std::time::Duration;
-
 use selvedge_core::{Time, round_robin_over, spawn_local};
 use selvedge_handler::{Duplex, Upgraded};
 use selvedge_http::{Config, Site};
@@ -15,6 +8,12 @@ use selvedge_io::net::UnixStream;
 use selvedge_sim::World;
 use selvedge_web::testing::{TestRequest, ask};
 use selvedge_web::{Message, Response, Router, WebSocket, WebSocketUpgrade};
+use std::cell::Cell;
+use std::io;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 async fn echo(upgrade: WebSocketUpgrade) -> Response {
     upgrade.protocols(&["loom", "chat"]).message_bytes_max(100_000).on_upgrade(async |mut socket| {

@@ -7,16 +7,14 @@
 #[path = "../../../src/child/lazy/forced.rs"]
 mod forced;
 
+use self::forced::forced;
+use nix::time::{ClockId, clock_gettime};
+use once_cell::sync::Lazy;
+use rayon::ThreadPoolBuilder;
 use std::env;
 use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::Instant;
-
-use nix::time::{ClockId, clock_gettime};
-use once_cell::sync::Lazy;
-use rayon::ThreadPoolBuilder;
-
-use self::forced::forced;
 
 fn main() -> ExitCode {
     let words: Vec<String> = env::args().skip(1).collect();

@@ -5,13 +5,12 @@
 //! Rank 0 prints `name value` lines: times in nanoseconds, and the answers that are checked. A time
 //! is the median of nine blocks.
 
-use std::f64::consts::PI;
-use std::time::Instant;
-
 use mpi::collective::SystemOperation;
 use mpi::request::{RequestCollection, multiple_scope};
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::*;
+use std::f64::consts::PI;
+use std::time::Instant;
 
 const BLOCKS: usize = 9;
 

@@ -7,12 +7,11 @@
 //! many million items were put and got in a second, and the sum of the items.
 #![forbid(unsafe_code)]
 
+use dashmap::DashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::process::ExitCode;
 use std::thread;
 use std::time::Instant;
-
-use dashmap::DashMap;
 
 /// The hash function of the Rust compiler, as `rustc-hash` 1 has it.
 #[derive(Default)]

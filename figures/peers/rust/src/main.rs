@@ -12,16 +12,15 @@
 //! them does is said there, in `figures/src/child/stm`.
 #![forbid(unsafe_code)]
 
+use async_stm::guard as async_guard;
+use dashmap::DashSet;
+use nix::time::{ClockId, clock_gettime};
 use std::fs;
 use std::future::Future;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Instant;
-
-use async_stm::guard as async_guard;
-use dashmap::DashSet;
-use nix::time::{ClockId, clock_gettime};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::yield_now;
 

@@ -8,11 +8,6 @@
 //! them does is said there, in `figures/src/child/streams`.
 #![forbid(unsafe_code)]
 
-use std::fs::File;
-use std::io::BufReader;
-use std::process::ExitCode;
-use std::time::Instant;
-
 use async_stream::stream;
 use futures::executor::block_on;
 use futures::{Stream, StreamExt, pin_mut};
@@ -20,6 +15,10 @@ use genawaiter::rc::Gen;
 use nix::time::{ClockId, clock_gettime};
 use quick_xml::Reader;
 use quick_xml::events::Event;
+use std::fs::File;
+use std::io::BufReader;
+use std::process::ExitCode;
+use std::time::Instant;
 
 fn cpu_ns() -> f64 {
     let cpu = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).expect("Linux has this clock");
@@ -43,10 +42,7 @@ fn is_odd_mix(n: u64) -> bool {
 }
 
 /// A generator that takes numbers of `items`, and yields what `f` makes of them.
-fn generator(
-    items: impl Iterator<Item = u64>,
-    f: impl Fn(u64) -> Option<u64>,
-) -> impl Iterator<Item = u64> {
+fn generator(items: impl Iterator<Item = u64>, f: impl Fn(u64) -> Option<u64>) -> impl Iterator<Item = u64> {
     Gen::new(|co| async move {
         for n in items {
             if let Some(n) = f(n) {
