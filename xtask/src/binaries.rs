@@ -4,15 +4,13 @@
 //! `cargo test` would run the same binaries one after the other. Many of them wait for timers, for
 //! processes or for one OS thread, so that half of the CPUs would be idle.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
-
-use serde_json::Value;
-
 use crate::command::{Invocation, NOT_INCREMENTAL, Tally};
 use crate::side_by_side;
 use crate::workspace::Workspace;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
 
 /// What builds every test binary, and every example. It finds nothing to do when the binaries are
 /// up to date.
@@ -136,9 +134,8 @@ impl Binary {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+    use serde_json::json;
 
     fn message(kind: &str, source: &str, test: bool) -> Value {
         json!({

@@ -4,9 +4,6 @@
 //! (`CHECKS`), and then proofs: the proofs that are not recorded, and one in eight of the others,
 //! by `prove.rs`.
 
-use std::process::ExitCode;
-use std::time::Instant;
-
 use crate::command::{Invocation, Tally, minutes};
 use crate::prove::{self, Choice};
 use crate::setup::Extent;
@@ -14,6 +11,8 @@ use crate::steps::{self, Outcome};
 use crate::tidy::{self, Concordance};
 use crate::workspace::Workspace;
 use crate::{binaries, disk, fuzz, setup};
+use std::process::ExitCode;
+use std::time::Instant;
 
 /// One check: its name, and its function.
 type Step = (&'static str, fn(&Workspace, &mut Tally) -> Result<(), String>);
@@ -117,9 +116,8 @@ fn examples(workspace: &Workspace, tally: &mut Tally) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
+    use std::path::Path;
 
     #[test]
     fn every_check_runs_also_after_one_has_failed() {

@@ -1,9 +1,8 @@
 //! What the builds take on disk: a line at the end of `cargo xtask test` and `ci`, and a check of
 //! `ci`. `ci.rs` calls both.
 
-use std::path::Path;
-
 use crate::workspace::Workspace;
+use std::path::Path;
 
 /// What all builds of one run may take, in bytes. A directory that has seen several compilers or
 /// many changes has more; `cargo clean` empties it.

@@ -8,11 +8,10 @@
 //! and cargo-fuzz need not be built. Each target calls a function of a crate, so that the ordinary
 //! tests can call that function too.
 
-use std::path::Path;
-use std::time::Duration;
-
 use crate::command::{Invocation, Tally};
 use crate::workspace;
+use std::path::Path;
+use std::time::Duration;
 
 /// The fuzz targets' own workspace.
 pub(crate) const MANIFEST: &str = "fuzz/Cargo.toml";

@@ -42,10 +42,9 @@ mod tidy;
 mod tokens;
 mod workspace;
 
-use std::process::ExitCode;
-
 use prove::Choice;
 use setup::Extent;
+use std::process::ExitCode;
 
 const HELP: &str = "\
 cargo xtask COMMAND

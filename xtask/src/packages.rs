@@ -5,12 +5,11 @@
 //! second run would build the crates of the first. So the packages are unpacked here, into a
 //! workspace of their own, which takes them in place of the registry's.
 
+use crate::command::{Invocation, Tally};
+use crate::workspace::{Package, Workspace};
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
-
-use crate::command::{Invocation, Tally};
-use crate::workspace::{Package, Workspace};
 
 /// The directory of the unpacked crates, in the target directory.
 const UNPACKED: &str = "unpacked";

@@ -6,12 +6,11 @@
 //! for it. A package or a project that cannot be had stops nothing, because the figures show it as
 //! missing.
 
-use std::process::Command;
-use std::time::Duration;
-
 use crate::command::{Invocation, Tally};
 use crate::workspace;
 use crate::{projects, setup};
+use std::process::Command;
+use std::time::Duration;
 
 const FIGURES: [&str; 7] = ["cargo", "run", "--quiet", "--release", "--package", "figures", "--"];
 

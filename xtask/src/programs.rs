@@ -4,10 +4,9 @@
 //! The test `every_program` does the work: the head of a program says how the program must end.
 //! This file only starts the test, with room for the build.
 
-use std::time::Duration;
-
 use crate::command::{Invocation, Tally};
 use crate::workspace;
+use std::time::Duration;
 
 /// The number of runs of each program under each runner in the proof `programs`.
 pub(crate) const RUNS: u32 = 20;

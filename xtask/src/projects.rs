@@ -7,15 +7,14 @@
 //!
 //! `main.rs` and `soak.rs` call `run`, `main.rs` and `peers.rs` call `fetch`.
 
+use crate::command::{Invocation, Tally, on_path};
+use crate::workspace::Workspace;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-
-use crate::command::{Invocation, Tally, on_path};
-use crate::workspace::Workspace;
 
 /// A project of Debian.
 #[derive(Debug)]

@@ -557,11 +557,10 @@ fn figures() -> Vec<Proof> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
     use crate::proofs::digest::Inputs;
     use crate::workspace::Workspace;
+    use std::collections::BTreeSet;
 
     /// The modules of `cnc`'s suite that have no tests.
     const WITHOUT_TESTS: [&str; 2] = ["on_rayon", "schedulers"];

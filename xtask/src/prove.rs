@@ -17,15 +17,6 @@
 //!
 //! The output of the last run of each proof is in the file that `prove --list` names.
 
-use std::fs::File;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
-
-use sha2::{Digest, Sha256};
-
 use crate::command::Tally;
 use crate::proofs::digest::Inputs;
 use crate::proofs::records::{Record, Records};
@@ -33,6 +24,13 @@ use crate::proofs::{self, Proof, Turn, Work};
 use crate::steps::{self, Outcome};
 use crate::workspace::Workspace;
 use crate::{packages, setup, side_by_side};
+use sha2::{Digest, Sha256};
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 /// CI runs one in this number of the recorded proofs again.
 const ONE_IN: usize = 8;

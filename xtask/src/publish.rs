@@ -23,15 +23,14 @@ mod readme;
 mod samples;
 mod svg;
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
 use crate::tidy::Tree;
 use crate::workspace;
 use aims::Aims;
 use html::{Page, Site};
 use measured::Figure;
 use plot::Plot;
+use std::collections::BTreeMap;
+use std::path::Path;
 
 const README: &str = "README.md";
 const FIGURES: &str = "docs/FIGURES.md";

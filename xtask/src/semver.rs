@@ -2,12 +2,11 @@
 //! public API since the last tag, or since the commit that is named. `cargo-semver-checks` compares
 //! the two trees, without the packages that are never published.
 
+use crate::command::{Invocation, Tally, on_path};
+use crate::workspace;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
-
-use crate::command::{Invocation, Tally, on_path};
-use crate::workspace;
 
 const TOOL: &str = "cargo-semver-checks";
 /// The comparison builds the documentation of both trees.

@@ -6,12 +6,11 @@
 //! Only root installs Debian packages, and a message comes before, because the machine is changed.
 //! Another user gets the names of the packages. A program that is not required stops nothing.
 
+use crate::command::{Invocation, Tally, on_path};
+use crate::workspace;
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 use std::time::Duration;
-
-use crate::command::{Invocation, Tally, on_path};
-use crate::workspace;
 
 /// A program that comes from a Debian package.
 #[derive(Debug)]

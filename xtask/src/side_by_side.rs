@@ -28,9 +28,8 @@ pub(crate) fn each<T: Sync, R: Send>(items: &[T], job: impl Fn(&T) -> R + Sync) 
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Barrier;
-
     use super::*;
+    use std::sync::Barrier;
 
     #[test]
     fn two_jobs_run_at_once_and_each_runs_once() {

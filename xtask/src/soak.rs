@@ -5,10 +5,9 @@
 //! `night` is the list of a night. A part runs also after another one has failed, and all errors
 //! come at the end. Each `Long` is a test of the tree that reads its seconds from the environment.
 
-use std::time::Duration;
-
 use crate::command::{Invocation, Tally};
 use crate::{fuzz, projects, workspace};
+use std::time::Duration;
 
 /// Room for building, and for the last to end.
 const BESIDES: Duration = Duration::from_secs(15 * 60);

@@ -4,10 +4,9 @@
 //! Every step runs, also after one has failed. The last line of the output is the number of tests
 //! that passed and failed.
 
+use crate::command::Tally;
 use std::process::ExitCode;
 use std::time::Instant;
-
-use crate::command::Tally;
 
 /// What became of a step.
 #[derive(Debug)]

@@ -2,10 +2,9 @@
 //! each. The commands and the checks of `tidy` ask it where things are; nothing else runs `cargo
 //! metadata`.
 
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-use serde_json::Value;
 
 /// The workspace as `cargo metadata` describes it.
 #[derive(Debug)]

@@ -3,13 +3,12 @@
 //! The file of users has lines of `name:hash:root:rights`. `selvedge-httpd` takes
 //! the same hashes, and the same code verifies them.
 
+use selvedge_site::password::Users;
 use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
-
-use selvedge_site::password::Users;
 
 /// What an account may do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,10 +1,9 @@
 //! [`Clients`]: how many clients there are, in all and from each address.
 
-use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
-
 use selvedge::sync::Semaphore;
 use selvedge_site::rate::OpenCounts;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The clients of a server.
 #[derive(Debug)]

@@ -1,6 +1,13 @@
 //! [`Control`]: the control connection of a client. Lines come in, replies go out, in the clear or
 //! over TLS.
 
+use crate::reply::Reply;
+use crate::telnet::{ControlLine, LineDecoder};
+use crate::tls::{Identity, SecureStream};
+use futures_util::io::{AsyncRead, AsyncWriteExt};
+use selvedge::net::TcpStream;
+use selvedge::{Time, yield_now};
+use selvedge_compat::Compat;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
@@ -8,15 +15,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-
-use futures_util::io::{AsyncRead, AsyncWriteExt};
-use selvedge::net::TcpStream;
-use selvedge::{Time, yield_now};
-use selvedge_compat::Compat;
-
-use crate::reply::Reply;
-use crate::telnet::{ControlLine, LineDecoder};
-use crate::tls::{Identity, SecureStream};
 
 /// The number of bytes that one read takes. The lines of one read take little memory, so a
 /// client that sends without end takes little.

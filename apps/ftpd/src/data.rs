@@ -4,15 +4,14 @@
 //! Only the client's own address is connected to, and only connections from it are accepted. So no
 //! client sends the server's bytes to a third machine, and no third machine takes a client's.
 
+use selvedge::Time;
+use selvedge::net::{ListenOptions, TcpListener, TcpStream};
+use selvedge::time::timeout_at;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use std::time::Duration;
-
-use selvedge::Time;
-use selvedge::net::{ListenOptions, TcpListener, TcpStream};
-use selvedge::time::timeout_at;
 
 /// How the next data connection is made.
 #[derive(Debug, Default)]

@@ -2,13 +2,12 @@
 //! panics if an invariant does not hold. `fuzz/fuzz_targets` has the target. The module is public
 //! and hidden for that.
 
-use std::collections::VecDeque;
-
 use crate::address::{parse_eprt, parse_port};
 use crate::command::{self, Command, Verb};
 use crate::listing::Facts;
 use crate::path::{RESERVED, VirtualPath};
 use crate::telnet::{ControlLine, LINE_MAX, LineDecoder};
+use std::collections::VecDeque;
 
 /// Decodes `bytes` whole and in pieces of at most `cut` bytes, which is the same, and reads each
 /// line as a command. Returns how many of the lines are commands.

@@ -42,12 +42,11 @@ mod transfer_log;
 mod tree;
 mod upload;
 
-use std::process::ExitCode;
-
 use options::{HELP, Request};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use selvedge::Runner;
 use server::report;
+use std::process::ExitCode;
 
 /// Reads the command line of the process, and does what it says until a signal ends it. Returns the
 /// status with which the process exits.

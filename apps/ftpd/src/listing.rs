@@ -1,11 +1,10 @@
 //! Lists of directories: lines of LIST in the form of `ls -l`, and facts of MLST and MLSD (RFC 3659
 //! §7).
 
-use selvedge::fs::FileStatus;
-use selvedge::http::date;
-
 use crate::accounts::Rights;
 use crate::tree::{TreeEntry, is_directory};
+use selvedge::fs::FileStatus;
+use selvedge::http::date;
 
 /// LIST shows the time of a file that is younger than half a year, as `ls` does, and else the year.
 const RECENT: u64 = 182 * 86_400;

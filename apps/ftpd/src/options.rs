@@ -2,16 +2,14 @@
 //!
 //! `main.rs` parses it once. Each option is in the help text and has a test that reads it.
 
+use crate::accounts::Rights;
+use lexopt::prelude::*;
+use selvedge_options::{UsageError, number, seconds, value};
 use std::ffi::OsString;
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
-
-use lexopt::prelude::*;
-use selvedge_options::{UsageError, number, seconds, value};
-
-use crate::accounts::Rights;
 
 pub(crate) const HELP: &str = "\
 selvedge-ftpd serves the files of a directory over FTP.

@@ -1,16 +1,5 @@
 //! [`Server`]: what the sessions share; and [`serve`], which runs until a signal ends it.
 
-use std::fmt;
-use std::io;
-use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock};
-
-use selvedge::net::{self, TcpListener, TcpStream};
-use selvedge::scope::{CancelToken, Selected, Threads, select};
-use selvedge::signal::{Signal, signals};
-use selvedge::sync::Semaphore;
-use selvedge::{blocking, sleep, spawn};
-
 use crate::accounts::{Account, Accounts};
 use crate::clients::{AdmissionError, Clients};
 use crate::data::PassivePorts;
@@ -20,6 +9,15 @@ use crate::session::Session;
 use crate::tls::Identity;
 use crate::transfer_log::TransferLog;
 use crate::tree::Tree;
+use selvedge::net::{self, TcpListener, TcpStream};
+use selvedge::scope::{CancelToken, Selected, Threads, select};
+use selvedge::signal::{Signal, signals};
+use selvedge::sync::Semaphore;
+use selvedge::{blocking, sleep, spawn};
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// The most passwords that are verified at once. Each takes an OS thread of the blocking pool for
 /// tens of milliseconds, and transfers need the others.

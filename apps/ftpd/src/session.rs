@@ -12,14 +12,6 @@ mod parameters;
 mod security;
 mod transfers;
 
-use std::io;
-use std::net::IpAddr;
-use std::sync::Arc;
-
-use selvedge::net::TcpStream;
-use selvedge::scope::{Selected, select};
-use selvedge::{blocking, sleep};
-
 use crate::accounts::{Account, Rights};
 use crate::command::{self, Command, Verb};
 use crate::control::Control;
@@ -32,6 +24,12 @@ use crate::telnet::ControlLine;
 use crate::tls::Identity;
 use crate::tree::{Tree, TreeError};
 use security::Protection;
+use selvedge::net::TcpStream;
+use selvedge::scope::{Selected, select};
+use selvedge::{blocking, sleep};
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
 
 /// How far a client has logged in.
 #[derive(Debug, Default)]

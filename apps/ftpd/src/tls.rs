@@ -3,11 +3,6 @@
 //!
 //! `server.rs` reads the certificate. `control.rs` and `transfer.rs` have the connections.
 
-use std::io;
-use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
-
 use futures_rustls::TlsAcceptor;
 use futures_rustls::rustls::ServerConfig;
 use futures_rustls::server::TlsStream;
@@ -15,6 +10,10 @@ use selvedge::Time;
 use selvedge::net::TcpStream;
 use selvedge_compat::Compat;
 use selvedge_compat::rustls::{IdentityError, server_config};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// A connection over TLS.
 pub(crate) type SecureStream = Box<TlsStream<Compat<Arc<TcpStream>>>>;

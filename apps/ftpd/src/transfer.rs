@@ -5,22 +5,20 @@
 //! pool reads what is not in memory, converts nothing and writes what comes. A peer that takes or
 //! sends no byte for a while ends the transfer; a slow one does not.
 
+use crate::ascii::{FromNetwork, to_network};
+use crate::tls::{Identity, SecureStream};
+use crate::tree::TreeError;
+use crate::upload::Upload;
+use futures_util::io::{AsyncReadExt, AsyncWriteExt};
+use selvedge::fs::Handle;
+use selvedge::net::TcpStream;
+use selvedge::{Time, blocking};
 use std::future::poll_fn;
 use std::io;
 use std::net::Shutdown;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
-
-use futures_util::io::{AsyncReadExt, AsyncWriteExt};
-use selvedge::fs::Handle;
-use selvedge::net::TcpStream;
-use selvedge::{Time, blocking};
-
-use crate::ascii::{FromNetwork, to_network};
-use crate::tls::{Identity, SecureStream};
-use crate::tree::TreeError;
-use crate::upload::Upload;
 
 /// The number of bytes that are sent or written at once.
 const CHUNK: usize = 256 << 10;

@@ -1,16 +1,14 @@
 //! [`TransferLog`]: a line for each file that was sent or stored, in the form of `xferlog`, which
 //! other FTP servers write and programs of statistics read.
 
+use crate::options::LogTarget;
+use selvedge::http::date;
 use std::fs::File;
 use std::io::{self, Write};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
-
-use selvedge::http::date;
-
-use crate::options::LogTarget;
 
 /// Where the lines go.
 #[derive(Debug)]

@@ -7,15 +7,13 @@
 //!
 //! All methods block: the session calls them on the blocking pool.
 
-use std::fmt;
-use std::io;
-use std::path::Path;
-
+use crate::path::{VirtualPath, is_shown};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 use selvedge::fs::{FileStatus, Handle};
-
-use crate::path::{VirtualPath, is_shown};
+use std::fmt;
+use std::io;
+use std::path::Path;
 
 /// How often a look-up is repeated if it fails because a file was renamed meanwhile.
 const RACES_MAX: u32 = 8;

@@ -4,19 +4,17 @@
 //! So each reader sees the old file or the new one, and an upload that fails leaves nothing. A file
 //! that is appended to, or stored from REST's place on, is written where it lies.
 
+use crate::ascii;
+use crate::path::{RESERVED, VirtualPath};
+use crate::tree::{Tree, TreeError, is_directory, place};
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+use selvedge::fs::Handle;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-use rustix::fs::{AtFlags, Mode, OFlags};
-use rustix::io::Errno;
-use selvedge::fs::Handle;
-
-use crate::ascii;
-use crate::path::{RESERVED, VirtualPath};
-use crate::tree::{Tree, TreeError, is_directory, place};
 
 /// How a file is stored.
 #[derive(Clone, Copy, Debug)]

@@ -4,17 +4,15 @@
 //! until the second serves, says where, and ends with its status. So a mistake is told where the
 //! server was started.
 
+use crate::startup_error::StartupError;
+use crate::takeover::{HandedFiles, HandedName};
+use rustix::fs::OFlags;
 use std::env;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-
-use rustix::fs::OFlags;
-
-use crate::startup_error::StartupError;
-use crate::takeover::{HandedFiles, HandedName};
 
 /// In the environment of the second process.
 const MARK: &str = "SELVEDGE_HTTPD_DAEMON";

@@ -4,6 +4,10 @@
 //! `stacked.rs` starts the threads. All threads of a worker use one buffer, and none while it
 //! waits, so a connection at rest is small.
 
+use selvedge_io::net::UnixStream;
+use selvedge_io::time::timeout;
+use selvedge_scope::Threads;
+use selvedge_stack::TcpStream;
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io::{self, ErrorKind};
@@ -11,11 +15,6 @@ use std::net::Shutdown;
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
-
-use selvedge_io::net::UnixStream;
-use selvedge_io::time::timeout;
-use selvedge_scope::Threads;
-use selvedge_stack::TcpStream;
 
 /// How long a client may leave a connection open that the site has closed, until the thread looks
 /// again whether the site has: the kernel tells that only when it is asked.

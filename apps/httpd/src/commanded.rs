@@ -5,11 +5,12 @@
 //! on to each, and the answers become one (`answers.rs`). An upgrade is the parent's own, because
 //! the new process becomes the parent of others.
 
-use std::cell::{Cell, RefCell};
-use std::path::PathBuf;
-use std::rc::Rc;
-use std::time::Duration;
-
+use crate::answers::{ProcessAnswer, alike, apart, labelled};
+use crate::control::{self, Commands};
+use crate::prefork::{Children, PreforkedChild};
+use crate::startup_error::StartupError;
+use crate::systemd;
+use crate::takeover::{HandedFiles, hand_over};
 use rustix::process::{Pid, Signal as Kill, kill_process};
 use selvedge_core::{detach_local, spawn_local};
 use selvedge_http::{Severity, Stop, report};
@@ -17,13 +18,10 @@ use selvedge_io::blocking;
 use selvedge_io::net::UnixListener;
 use selvedge_io::signal::{Signal, signals};
 use selvedge_io::time::timeout;
-
-use crate::answers::{ProcessAnswer, alike, apart, labelled};
-use crate::control::{self, Commands};
-use crate::prefork::{Children, PreforkedChild};
-use crate::startup_error::StartupError;
-use crate::systemd;
-use crate::takeover::{HandedFiles, hand_over};
+use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
 
 /// How often the parent looks whether all processes are there.
 const LOOK: Duration = Duration::from_millis(100);

@@ -2,18 +2,16 @@
 //! [`ConfigurationFiles`] names the files, [`load`] reads them. `main.rs` loads them at the start
 //! and for `check`, `running.rs` at each reload.
 
+use crate::options::{Address, Log, Options};
+use crate::startup_error::StartupError;
+use selvedge_http::{ConnectionGate, LogFormat, Rotation, Routing, Severity, ZipStore};
+use selvedge_site::settings::Settings;
+use selvedge_site::{ConfigError, RouteAction, RouteTable, mighty};
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-
-use selvedge_http::{ConnectionGate, LogFormat, Rotation, Routing, Severity, ZipStore};
-use selvedge_site::settings::Settings;
-use selvedge_site::{ConfigError, RouteAction, RouteTable, mighty};
-
-use crate::options::{Address, Log, Options};
-use crate::startup_error::StartupError;
 
 /// The files of a configuration.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,17 +4,15 @@
 //! A client sends one line with a command. The server answers with text, of which the first line is
 //! `ok` or `error: ...`, and closes.
 
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream as StdStream;
-use std::path::Path;
-use std::time::Duration;
-
+use crate::startup_error::StartupError;
 use selvedge_http::{Severity, Stop, report};
 use selvedge_io::net::{UnixListener, UnixStream};
 use selvedge_io::time::timeout;
 use selvedge_scope::{Selected, select};
-
-use crate::startup_error::StartupError;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream as StdStream;
+use std::path::Path;
+use std::time::Duration;
 
 /// The commands, and what each does.
 pub(crate) const COMMANDS: [(&str, &str); 7] = [

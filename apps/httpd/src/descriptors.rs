@@ -4,9 +4,8 @@
 //! `main.rs` calls it once, before the workers start, and puts the `Shares` into each site's
 //! `Config`. A worker that used more would fail to accept or to open a file.
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-
 use crate::startup_error::StartupError;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The numbers of descriptors that one worker may use.
 #[derive(Clone, Copy, Debug, PartialEq)]

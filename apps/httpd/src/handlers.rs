@@ -9,21 +9,19 @@
 //! The rules of a route stand around its handler (`routed/guarded.rs` in `selvedge-http`), and give
 //! the request of a proxy its path.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
-use std::rc::Rc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-
+use crate::configuration::OpenArchives;
 use selvedge_client::{Address, Client};
 use selvedge_gateway::{Balance, Cgi, FastCgi, ProgramSlots, Proxy, Upstreams};
 use selvedge_http::{
     DynHandler, Handler, IntoResponse, Mount, Request, Response, StatusCode, ZipStore, answer_from,
 };
 use selvedge_site::{Balancing, GatewayTerms, PathPattern, Route, RouteAction, RouteTable};
-
-use crate::configuration::OpenArchives;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// What a route's handler is known by: the action, and the front of the paths.
 type HandlerKey = String;

@@ -6,21 +6,19 @@
 //! socket without the option finds out whether the port is free. At a Unix address, where there is
 //! no such option, the workers share one socket, and the kernel wakes one of them.
 
+use crate::options::Address;
+use crate::stack_choice::StackChoice;
+use crate::stacked::{self, WorkerStack};
+use crate::takeover::{HandedFiles, HandedName};
+use rustix::fs::Mode;
+use rustix::process::umask;
+use selvedge_io::net::{ListenOptions, TcpListener, UnixListener};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-
-use rustix::fs::Mode;
-use rustix::process::umask;
-use selvedge_io::net::{ListenOptions, TcpListener, UnixListener};
-
-use crate::options::Address;
-use crate::stack_choice::StackChoice;
-use crate::stacked::{self, WorkerStack};
-use crate::takeover::{HandedFiles, HandedName};
 
 /// The sockets of one worker.
 #[derive(Debug, Default)]

@@ -46,13 +46,12 @@ mod startup_error;
 mod systemd;
 mod takeover;
 
-use std::process::ExitCode;
-
 use configuration::{ConfigurationFiles, Loaded};
 use options::{CommandTarget, Options, Request};
 use running::{Served, ServedContent};
 use stack_choice::StackChoice;
 use startup_error::StartupError;
+use std::process::ExitCode;
 use takeover::Predecessor;
 
 fn main() -> ExitCode {

@@ -5,15 +5,13 @@
 //! commands by [`NamelessSocket::path`]. No file is left behind, whatever process dies, and the
 //! sockets of two parents do not meet in an upgrade.
 
+use crate::listeners;
+use crate::takeover::HandedFiles;
+use rustix::fs::{Mode, OFlags, open};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-use rustix::fs::{Mode, OFlags, open};
-
-use crate::listeners;
-use crate::takeover::HandedFiles;
 
 /// A Unix socket that listens and has no path.
 #[derive(Debug)]

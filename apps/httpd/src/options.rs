@@ -6,17 +6,15 @@
 
 mod command_line;
 
+use crate::configuration::ConfigurationFiles;
+use crate::stack_choice::StackChoice;
+use selvedge_http::Config;
+use selvedge_http::request::Limits;
 use std::fmt;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
-
-use selvedge_http::Config;
-use selvedge_http::request::Limits;
-
-use crate::configuration::ConfigurationFiles;
-use crate::stack_choice::StackChoice;
 
 pub(crate) use command_line::parse;
 

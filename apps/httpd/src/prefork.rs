@@ -14,18 +14,6 @@
 //! 3. The parent obeys commands (`commanded.rs`). Each process answers the parent at a socket that
 //!    has no path (`nameless.rs`).
 
-use std::collections::BTreeMap;
-use std::env;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
-
-use rustix::process::{Pid, Signal as Kill, kill_process};
-use selvedge_core::{Time, now, round_robin_over};
-use selvedge_http::{Severity, report};
-use selvedge_io::EventLoop;
-
 use crate::background::PidFile;
 use crate::commanded::{Family, supervise};
 use crate::configuration::ProcessSettings;
@@ -34,6 +22,16 @@ use crate::options::Options;
 use crate::startup_error::StartupError;
 use crate::takeover::{HandedFiles, HandedName, Predecessor, Successor};
 use crate::{listeners, reporting};
+use rustix::process::{Pid, Signal as Kill, kill_process};
+use selvedge_core::{Time, now, round_robin_over};
+use selvedge_http::{Severity, report};
+use selvedge_io::EventLoop;
+use std::collections::BTreeMap;
+use std::env;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// In the environment of each process: its number.
 const MARK: &str = "SELVEDGE_HTTPD_PROCESS";

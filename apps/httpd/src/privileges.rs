@@ -1,11 +1,9 @@
 //! Gives up the privileges of root once the addresses are bound: [`drop_to`].
 
-use std::fs;
-
+use crate::startup_error::StartupError;
 use rustix::process::{Gid, Uid, getgid, getuid};
 use rustix::thread::{set_thread_gid, set_thread_groups, set_thread_uid};
-
-use crate::startup_error::StartupError;
+use std::fs;
 
 /// A line of `/etc/passwd` or `/etc/group`: the fields of the entry called `name`.
 fn entry(file: &str, name: &str) -> Result<Option<Vec<String>>, StartupError> {

@@ -5,13 +5,12 @@
 //! file it has the time, the severity and the number of the process. For systemd's journal, which
 //! notes these itself, it has the severity's number in front (`sd-daemon(3)`).
 
+use selvedge_http::{Severity, date, report_to};
 use std::env;
 use std::fmt;
 use std::io::Write;
 use std::process;
 use std::time::SystemTime;
-
-use selvedge_http::{Severity, date, report_to};
 
 /// How the lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,21 +9,6 @@ mod hearing;
 mod server;
 mod worker;
 
-use std::io::{self, Write};
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
-
-use selvedge_core::round_robin_over;
-use selvedge_http::request::Limits;
-use selvedge_http::{
-    BlockCache, Config, DocumentRoot, HandlerLimits, LogFile, Metrics, Reload, Routing, Severity, Stop,
-    report,
-};
-use selvedge_io::EventLoop;
-use selvedge_io::net::UnixListener;
-use selvedge_io::signal::{Signal, Signals, signals};
-use selvedge_sched::per_core;
-
 use crate::background::{self, PidFile, Reports};
 use crate::configuration::{ConfigurationFiles, OpenArchives, ProcessSettings};
 use crate::handlers::SharedParts;
@@ -34,7 +19,20 @@ use crate::startup_error::StartupError;
 use crate::takeover::{HandedFiles, HandedName, Predecessor};
 use crate::{descriptors, prefork, privileges, reporting, systemd};
 use hearing::hear;
+use selvedge_core::round_robin_over;
+use selvedge_http::request::Limits;
+use selvedge_http::{
+    BlockCache, Config, DocumentRoot, HandlerLimits, LogFile, Metrics, Reload, Routing, Severity, Stop,
+    report,
+};
+use selvedge_io::EventLoop;
+use selvedge_io::net::UnixListener;
+use selvedge_io::signal::{Signal, Signals, signals};
+use selvedge_sched::per_core;
 use server::{Changeable, Server, SiteKind, lock};
+use std::io::{self, Write};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 use worker::worker;
 
 /// What is served, and how.

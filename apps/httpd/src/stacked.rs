@@ -7,21 +7,19 @@
 //! that the site knows of the streams of its clients stays true, and the kernel's connections pay
 //! nothing.
 
-use std::fmt;
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
-use std::rc::Rc;
-use std::time::Duration;
-
+use crate::carried::Carriers;
+use crate::options::Address;
+use crate::stack_choice::{StackChoice, StackDevice};
 use selvedge_core::{JoinHandle, spawn_local};
 use selvedge_http::{Severity, Site, Stop, report};
 use selvedge_io::net::UnixStream;
 use selvedge_io::time::{sleep, timeout};
 use selvedge_stack::{FlowWire, PacketSocket, Stack, StackOptions, Tap, TcpListener, TcpOptions, Wire};
-
-use crate::carried::Carriers;
-use crate::options::Address;
-use crate::stack_choice::{StackChoice, StackDevice};
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::rc::Rc;
+use std::time::Duration;
 
 /// The connections of a listener that wait for `accept`, and the half-open connections.
 const BACKLOG: (usize, usize) = (1024, 256);

@@ -1,16 +1,15 @@
 //! What systemd and the server say to each other: readiness and the watchdog (`sd_notify`), and
 //! sockets that systemd has bound (`sd_listen_fds`). Both are a few lines of a documented protocol.
 
+use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
+use selvedge_http::{Severity, report};
+use selvedge_io::sys::close_on_exec;
 use std::env;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
-
-use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
-use selvedge_http::{Severity, report};
-use selvedge_io::sys::close_on_exec;
 
 /// The first descriptor that systemd passes.
 const FIRST: i32 = 3;

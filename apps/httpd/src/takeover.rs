@@ -15,6 +15,12 @@
 //! Between the new process's word and the old one's end both accept from the same sockets. The
 //! kernel keeps the connections that neither has accepted, because the sockets are the same.
 
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
+use rustix::process::Pid;
 use std::env;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -24,13 +30,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
-};
-use rustix::process::Pid;
 
 /// In the environment of the new process.
 const MARK: &str = "SELVEDGE_HTTPD_TAKES_OVER";

@@ -6,10 +6,6 @@
 //! [`run`] treats the manifest as the first target. If a command has changed the manifest, then
 //! `built` returns `None`, and [`run`] loads everything anew.
 
-use std::cell::RefCell;
-use std::os::unix::ffi::OsStrExt;
-use std::rc::Rc;
-
 use crate::build::{self, INTERRUPTED, Outcome};
 use crate::error::MakeError;
 use crate::load::{Loaded, warn};
@@ -19,6 +15,9 @@ use crate::settings::settings;
 use crate::stats::Stats;
 use crate::targets::targets;
 use crate::tools;
+use std::cell::RefCell;
+use std::os::unix::ffi::OsStrExt;
+use std::rc::Rc;
 
 /// The program gives up after this number of rebuilds of the manifest, because a manifest that
 /// needs more is never up to date.

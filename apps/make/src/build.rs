@@ -29,11 +29,10 @@ mod timeline;
 pub use runner::{Outcome, build};
 pub use status::{FormatError, Style, check_format};
 
-use std::path::PathBuf;
-use std::sync::Arc;
-
 use command::Variables;
 use jobserver::Jobserver;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The exit status of a build that a signal has stopped, and of a command that tells of Ctrl-C.
 pub const INTERRUPTED: u8 = 130;

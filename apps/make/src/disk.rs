@@ -6,13 +6,11 @@
 //! All times of the program are nanoseconds since 1970, as in ninja's logs. 0 is [`MISSING`], so no
 //! file that is there has the time 0.
 
-use std::io;
-use std::thread;
-
+use crate::graph::{Graph, NodeId};
 use rustix::fs::{AtFlags, CWD, statat};
 use rustix::io::Errno;
-
-use crate::graph::{Graph, NodeId};
+use std::io;
+use std::thread;
 
 /// The mtime of a file that is not there.
 pub const MISSING: i64 = 0;

@@ -8,15 +8,14 @@
 //! The format is that of the section "Dynamic Dependencies" of ninja's manual. Its lexer is that of
 //! the manifest.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
-use std::error::Error;
-use std::fmt;
-
 use crate::canonical::canonicalize;
 use crate::graph::{EdgeId, Found, Graph, NodeId};
 use crate::manifest::{Lexer, ManifestError, Token, Word};
 use crate::version::version;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::error::Error;
+use std::fmt;
 
 /// Why a dyndep file is not taken.
 #[derive(Clone, Debug, PartialEq, Eq)]

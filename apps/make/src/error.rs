@@ -4,19 +4,17 @@
 //! text. The errors of a graph and its files are [`ProjectError`], and the errors of the tools are
 //! `ToolError`. A text that ninja has is ninja's, because editors and CMake look for it.
 
-use std::error::Error;
-use std::fmt;
-use std::io;
-use std::path::{Path, PathBuf};
-
-use selvedge_core::RunError;
-
 use crate::build::FormatError;
 use crate::dyndep::DyndepError;
 use crate::evaluate::RuleError;
 use crate::manifest::ManifestError;
 use crate::project::ProjectError;
 use crate::tools::ToolError;
+use selvedge_core::RunError;
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// Why a call of the program ends without a build, or a build cannot go on. The text is for the
 /// user.

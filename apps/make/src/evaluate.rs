@@ -10,10 +10,9 @@
 //!
 //! The format is that of the section "Evaluation and scoping" of ninja's manual.
 
+use crate::graph::{EdgeId, Files, Graph, Name, Piece, names};
 use std::error::Error;
 use std::fmt;
-
-use crate::graph::{EdgeId, Files, Graph, Name, Piece, names};
 
 /// Why a variable of an edge has no value, or one without a meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]

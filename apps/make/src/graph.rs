@@ -8,9 +8,8 @@
 //! so a number stays valid, and other modules have vectors by the same numbers. The lists of an
 //! edge lie one after the other in one vector, so an edge owns no memory of its own.
 
-use std::collections::BTreeMap;
-
 use crate::interner::{Interner, Span};
+use std::collections::BTreeMap;
 
 /// Makes a type of numbers for one of the graph's vectors.
 macro_rules! number {

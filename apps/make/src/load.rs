@@ -7,11 +7,6 @@
 //! log adds nodes. `Project::must_exist` needs this count: a file of the manifest must be there,
 //! and a header that only a log names may be gone.
 
-use std::fs;
-use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
-
 use crate::canonical::canonicalize;
 use crate::error::MakeError;
 use crate::graph::{Graph, ScopeId};
@@ -22,6 +17,10 @@ use crate::options::Options;
 use crate::project::{Project, as_path};
 use crate::say::complain;
 use crate::stats::Stats;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 /// A manifest with its logs.
 pub(crate) struct Loaded {

@@ -5,12 +5,11 @@
 
 #![forbid(unsafe_code)]
 
-use std::error::Error;
-use std::process::ExitCode;
-
 use selvedge_make::manifest::LIKE_NINJA;
 use selvedge_make::options::{HELP, Request, parse};
 use selvedge_make::say::{complain, say};
+use std::error::Error;
+use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let options = match parse(std::env::args_os().skip(1)) {

@@ -15,9 +15,8 @@ pub use error::ManifestError;
 
 pub(crate) use lexer::{Lexer, Token, Word};
 
-use std::io;
-
 use crate::graph::Graph;
+use std::io;
 
 /// The version of ninja that has the language, the options and the tools of this program. CMake and
 /// Meson ask for it, and use what that version has. A manifest may ask for this one or an older

@@ -3,15 +3,13 @@
 //! `main.rs` calls [`parse`]. `app.rs` and the tools read [`Options`]. The options of ninja keep
 //! ninja's names and meanings here, because CMake and Meson call this program in place of ninja.
 
+use crate::build::jobserver::Form;
+use lexopt::prelude::{Long, Short, Value, ValueExt};
 use std::error::Error;
 use std::ffi::OsString;
 use std::fmt;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
-
-use lexopt::prelude::{Long, Short, Value, ValueExt};
-
-use crate::build::jobserver::Form;
 
 /// What `--help` prints.
 pub const HELP: &str = "\

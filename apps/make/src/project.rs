@@ -30,13 +30,12 @@ mod visit;
 
 pub use error::ProjectError;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io;
-
 use crate::disk;
 use crate::graph::{EdgeId, Files, Graph, NodeId};
 use crate::log::build_log::BuildLog;
 use crate::log::deps_log::DepsLog;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 
 /// The mtime of a node that no call of `stat` has read yet.
 const UNKNOWN: i64 = -1;

@@ -1,6 +1,10 @@
 //! [`settings`]: how a build is done, from the options, the environment and the machine. `app.rs`
 //! calls it once for each build.
 
+use crate::build::jobserver::Jobserver;
+use crate::build::{Settings, Style, check_format};
+use crate::error::MakeError;
+use crate::options::Options;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, IsTerminal};
@@ -8,11 +12,6 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-use crate::build::jobserver::Jobserver;
-use crate::build::{Settings, Style, check_format};
-use crate::error::MakeError;
-use crate::options::Options;
 
 /// How the options and the environment ask for the build. The logs lie in `directory`.
 ///

@@ -1,10 +1,9 @@
 //! Names that the user may have meant: [`unknown`] tells a target that is not there, and
 //! [`did_you_mean`] finds the name that is nearest. `targets.rs` and the tools call them.
 
-use strsim::generic_levenshtein;
-
 use crate::error::MakeError;
 use crate::graph::{Files, Graph};
+use strsim::generic_levenshtein;
 
 /// The error about a target that the graph does not have.
 pub(crate) fn unknown(graph: &Graph, name: &[u8]) -> MakeError {

@@ -1,10 +1,9 @@
 //! `Stats`: how long the parts of a build took. `app.rs` and `load.rs` measure the parts, and
 //! `app.rs` prints them for `-d stats`.
 
-use std::time::{Duration, Instant};
-
 use crate::project::Project;
 use crate::say::say;
+use std::time::{Duration, Instant};
 
 /// How long the parts of a build took, for `-d stats`.
 #[derive(Debug, Default)]

@@ -14,11 +14,10 @@ mod logs;
 mod output;
 mod show;
 
-use std::ffi::{OsStr, OsString};
-use std::io::{self, Write};
-
 use arguments::{Arguments, TOOLS, write_list};
 use output::ToolOutput;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
 
 pub use error::ToolError;
 

@@ -63,12 +63,11 @@
 //! });
 //! ```
 
+use crate::first_panic::FirstPanic;
+use crate::primitives::{Mutex, lock};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::ops::Deref;
-
-use crate::first_panic::FirstPanic;
-use crate::primitives::{Mutex, lock};
 
 /// An object of a graph.
 pub(crate) trait Owned {

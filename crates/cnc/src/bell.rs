@@ -70,11 +70,10 @@
 //!
 //! `tests/loom/end.rs` checks this with models.
 
+use crate::primitives::{AtomicBool, Condvar, Mutex, MutexGuard, Ordering, lock};
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 use std::task::Waker;
-
-use crate::primitives::{AtomicBool, Condvar, Mutex, MutexGuard, Ordering, lock};
 
 /// What the workers of a run do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

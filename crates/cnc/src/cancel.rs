@@ -8,10 +8,9 @@
 //! `needed` is never cleared, and each reason sets it. The loads are relaxed, so a worker may run
 //! some more steps before it sees a reason.
 
+use crate::bell::RunBell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-use crate::bell::RunBell;
 
 /// Why a worker has to attend to something before it runs a step. `needed` is set with each of the
 /// reasons, so that a worker looks at one word when there is none.

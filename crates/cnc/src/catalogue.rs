@@ -5,12 +5,11 @@
 //! graph, and so do references to them. `E` is the entry of a step collection, and `R` a step that
 //! is ready.
 
-use std::sync::OnceLock;
-
 use crate::any_items::AnyItems;
 use crate::arena::{Arena, Owned};
 use crate::first_panic::FirstPanic;
 use crate::primitives::{Mutex, lock};
+use std::sync::OnceLock;
 
 /// A tag collection, whatever its type.
 pub(crate) trait AnyTags<'g, E>: Sync {

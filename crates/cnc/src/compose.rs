@@ -8,14 +8,13 @@
 //! form of the tree depends on the number of items alone. A join makes each pair once: a step notes
 //! its tag and reads the tags of the other side under one lock.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
 use crate::graph::Graph;
 use crate::items::{ItemCol, Items};
 use crate::key::{ItemKey, fold, hash_of};
 use crate::primitives::{Mutex, lock};
 use crate::tags::TagCol;
+use std::collections::HashMap;
+use std::sync::Arc;
 
 /// The number of values that a step of a reduction combines.
 const FAN: u32 = 16;

@@ -26,8 +26,6 @@
 
 mod observe;
 
-use std::sync::{Arc, OnceLock};
-
 use crate::any_items::Maker;
 use crate::arena::UntilTheEnd;
 use crate::cancel::Attention;
@@ -46,6 +44,7 @@ use crate::slot::NO_STEP;
 use crate::stuck::AwaitedItem;
 use crate::tally::Tally;
 use crate::worker_memory::WorkerMemory;
+use std::sync::{Arc, OnceLock};
 
 /// The graph, without the functions that build it.
 ///

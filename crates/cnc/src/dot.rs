@@ -1,9 +1,8 @@
 //! The picture of a graph in the language of Graphviz, for `Graph::dot`. `picture.rs` has the nodes
 //! and arrows.
 
-use std::fmt::Write as _;
-
 use crate::picture::{ArrowKind, Picture, Place};
+use std::fmt::Write as _;
 
 /// A name between quotes.
 fn quoted(name: &str) -> String {

@@ -8,12 +8,11 @@
 //!
 //! `faults.rs` has the order in which `Graph` reports the faults.
 
+use crate::faults::{DoublePut, FaultOrder};
+use crate::stuck::Stuck;
 use std::any::Any;
 use std::error::Error;
 use std::fmt;
-
-use crate::faults::{DoublePut, FaultOrder};
-use crate::stuck::Stuck;
 
 /// The most lines that a report prints; all are in the value.
 pub(crate) const LINES_MAX: usize = 20;

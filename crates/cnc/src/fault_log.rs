@@ -1,10 +1,9 @@
 //! The faults of a graph: [`FaultLog`]. `Core` owns it, and stops the run if the log says so.
 
-use std::mem;
-
 use crate::error::StepFault;
 use crate::faults::settle;
 use crate::primitives::{AtomicBool, Mutex, Ordering, lock};
+use std::mem;
 
 /// The faults of a graph, since it was made or reset.
 pub(crate) struct FaultLog {

@@ -9,9 +9,8 @@
 //! [`settle`] collects the steps of each item, and pairs the first in the order of steps with each
 //! of the others.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use crate::error::{FaultCause, StepFault};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The order of faults: by the cause, the number of the collection or step, the word of the key or
 /// tag, and the text of both.

@@ -8,13 +8,12 @@
 //! A part that panics may be run again. So a part first notes that a value is gone, and then drops
 //! the value.
 
+use crate::error::message;
+use crate::primitives::{Mutex, lock};
 use std::any::Any;
 use std::collections::HashSet;
 use std::panic::{self, AssertUnwindSafe};
 use std::{mem, thread};
-
-use crate::error::message;
-use crate::primitives::{Mutex, lock};
 
 /// Runs the parts of a cleaning, each to its end, and remembers the first panic. So a destructor
 /// that panics keeps no other part from being cleaned.

@@ -27,10 +27,9 @@
 //! });
 //! ```
 
+use crate::places::{PlaceMemory, PlacePool};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::array;
-
-use crate::places::{PlaceMemory, PlacePool};
 
 /// The sizes of frames are multiples of this.
 const UNIT: usize = 64;

@@ -19,9 +19,6 @@ mod ranges;
 
 pub use finished::{FinishedGraph, View};
 
-use std::fmt;
-use std::marker::PhantomData;
-
 use crate::cancel::Canceller;
 use crate::core::Core;
 use crate::error::{GraphError, StepResult};
@@ -35,6 +32,8 @@ use crate::schedulers::{GraphJob, Scheduler};
 use crate::step::StepContext;
 use crate::stuck::Stuck;
 use crate::tags::TagCol;
+use std::fmt;
+use std::marker::PhantomData;
 
 /// Gives `work` a new graph to build, to run and to look at; returns what `work` returns.
 ///

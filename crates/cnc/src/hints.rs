@@ -8,15 +8,14 @@
 //! A hint decides on which worker and when a step runs, and never changes its result. A
 //! cancellation alone decides which steps run.
 
-use std::collections::HashSet;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use crate::arena::{Owned, UntilTheEnd};
 use crate::first_panic::clear;
 use crate::key::ItemKey;
 use crate::primitives::{Mutex, lock};
 use crate::stuck::MadeItem;
+use std::collections::HashSet;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A function of a tag.
 type OfTag<'g, T, R> = Box<dyn Fn(&T) -> R + Send + Sync + 'g>;

@@ -6,9 +6,6 @@
 //!
 //! Paper: [NCM11 §2, §2.1].
 
-use std::collections::HashMap;
-use std::sync::OnceLock;
-
 use crate::any_items::{AnyItems, GetClaim, Maker};
 use crate::arena::{Owned, UntilTheEnd};
 use crate::error::{FaultCause, StepFault};
@@ -24,6 +21,8 @@ use crate::storage::{ItemPlace, Storage};
 use crate::stuck::{AwaitedItem, MadeItem, WaitingStep};
 use crate::tags::{TagCol, TagStore};
 use crate::waiters::WaiterPool;
+use std::collections::HashMap;
+use std::sync::OnceLock;
 
 /// The items of a collection.
 pub(crate) struct ItemStore<'g, K, V> {

@@ -3,12 +3,11 @@
 //!
 //! Paper: [NCM11 §2, §2.1].
 
-use std::fmt;
-
 use crate::core::Core;
 use crate::item_store::{CountOf, ItemStore};
 use crate::key::{Grid, ItemKey};
 use crate::storage::{Shape, Storage};
+use std::fmt;
 
 /// A handle of an item collection: a table in which each key is put once.
 ///

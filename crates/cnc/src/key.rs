@@ -13,13 +13,12 @@
 //!
 //! Paper: [NCM11 Appendix A].
 
+use crate::first_panic::drop_payload;
 use std::array;
 use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
-
-use crate::first_panic::drop_payload;
 
 /// The text for a tag that does not fit in a word and is not kept.
 pub(crate) const NO_TAG: &str = "..";

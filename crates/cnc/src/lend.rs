@@ -12,13 +12,12 @@
 //! `ThreadPerStep` calls `lend`, and a scheduler of the program may. All other schedulers use
 //! scoped OS threads and need no loan.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::{fmt, mem};
-
 use crate::core::Core;
 use crate::ready_step::ReadyStep;
 use crate::schedulers::GraphJob;
 use crate::step::Worker;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::{fmt, mem};
 
 #[derive(Debug, Default)]
 struct Loan {

@@ -11,10 +11,6 @@ mod wait;
 
 pub use wait::LiveGet;
 
-use std::fmt;
-use std::sync::Arc;
-use std::thread::{self, ThreadId};
-
 use crate::cancel::Attention;
 use crate::core::Core;
 use crate::error::{Halted, StepResult};
@@ -23,6 +19,9 @@ use crate::key::ItemKey;
 use crate::step::StepContext;
 use crate::stuck::Stuck;
 use crate::tags::TagCol;
+use std::fmt;
+use std::sync::Arc;
+use std::thread::{self, ThreadId};
 
 /// A handle of the environment of a graph, for the time in which the graph runs. OS threads and
 /// `async fn`s put items and tags with it, and wait for items.

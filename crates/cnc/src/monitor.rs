@@ -11,16 +11,15 @@
 //! **A step that waits is told once.** `waits` comes before the step is in the list of its item, so
 //! before another worker can take it from there. `goes_on` comes when the step begins again.
 
-use std::collections::{BTreeMap, HashMap};
-use std::fmt;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
 use crate::picture::{Picture, Place};
 use crate::primitives::{Mutex, lock};
 use crate::record::{Edge, EdgeEnd};
 use crate::stuck::{AwaitedItem, MadeItem, Stuck, WaitingStep};
 use crate::svg::svg;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// A view of a graph that runs, for any OS thread: how far its steps are, for which items they
 /// wait, and a picture.

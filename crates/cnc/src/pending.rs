@@ -4,11 +4,10 @@
 //! `Graph::run` calls [`PendingSteps::begin_run`], and a scheduler takes the steps of a round with
 //! `Core::take_start`. The steps are dropped in `Core::close`, before the arena of the graph.
 
+use crate::primitives::{Mutex, lock};
 use std::collections::VecDeque;
 use std::mem::{self, ManuallyDrop};
 use std::sync::Arc;
-
-use crate::primitives::{Mutex, lock};
 
 /// Wakes a worker of the scheduler. A put of the living environment calls it.
 pub(crate) type WakeWorker<'g> = Arc<dyn Fn() + Send + Sync + 'g>;

@@ -10,9 +10,8 @@
 //! collections that steps make are one node if they have one name: each step may make one, and
 //! their numbers depend on the schedule.
 
-use std::collections::BTreeSet;
-
 use crate::record::{Edge, EdgeEnd};
+use std::collections::BTreeSet;
 
 /// A collection, by its number among those of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

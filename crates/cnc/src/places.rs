@@ -19,15 +19,13 @@
 //! A place has one owner at a time: a pool, or the user that has taken it. The blocks must outlive
 //! the users, so `Core::close` drops the suspended steps first.
 
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
-use std::cell::Cell;
-use std::ptr;
-
+use crate::primitives::{Mutex, lock};
 use selvedge_core::internal::HUGE_PAGE;
 #[cfg(not(loom))]
 use selvedge_core::internal::advise_huge_pages;
-
-use crate::primitives::{Mutex, lock};
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::cell::Cell;
+use std::ptr;
 
 /// The number of places in the first list, and the most in a full one.
 const LIST_MIN: usize = 32;
@@ -227,10 +225,9 @@ impl Drop for PlacePool<'_> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use std::alloc::Layout;
-
     use super::{BLOCK_MAX, PlaceMemory, PlacePool};
     use crate::primitives::lock;
+    use std::alloc::Layout;
 
     const SIZE: usize = 1024;
     const PLACES: usize = 1500;

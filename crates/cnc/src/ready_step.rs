@@ -16,17 +16,16 @@
 //! three types are one idea in three files. All that they are made of has a type parameter instead
 //! of a name from here, and stands below them.
 
-use std::fmt;
-use std::mem::ManuallyDrop;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use crate::arena::{Owned, UntilTheEnd};
 use crate::error::StepResult;
 use crate::primitives::AtomicU64;
 use crate::record::RecordedTag;
 use crate::step::StepContext;
 use crate::stuck::{MadeItem, WaitingStep};
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The code of a step collection.
 pub(crate) trait Code<'g>: Send + Sync {

@@ -8,15 +8,13 @@
 //! Without `Graph::record` no step pays for this: `Core::record` sets `Attention`, and only then a
 //! worker leaves the short way.
 
+use crate::primitives::{Mutex, lock};
+use selvedge_core::internal::advise_huge_pages;
 use std::collections::BTreeSet;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use std::{convert, fmt, mem};
-
-use selvedge_core::internal::advise_huge_pages;
-
-use crate::primitives::{Mutex, lock};
 
 /// The number of runs with which a worker hands its record over.
 const HELD_MAX: usize = 1024;

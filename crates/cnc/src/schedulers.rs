@@ -70,15 +70,13 @@ pub use stealing::Stealing;
 pub use threads::{MainThread, ThreadPerStep};
 pub use watchdog::Watchdog;
 
-use std::sync::Arc;
-use std::{fmt, mem, panic, thread};
-
-use selvedge_sched::run_beside;
-
 use crate::core::Core;
 use crate::monitor::Monitor;
 use crate::ready_step::ReadyStep;
 use crate::step::{Outlet, StepContext, Worker};
+use selvedge_sched::run_beside;
+use std::sync::Arc;
+use std::{fmt, mem, panic, thread};
 
 /// Runs the ready steps of a graph until there are none.
 ///

@@ -56,13 +56,12 @@ mod woken;
 pub(crate) use item::ItemSlot;
 pub(crate) use woken::WokenSteps;
 
-use std::hint;
-#[cfg(not(loom))]
-use std::time::Duration;
-
 use crate::in_use::InUse;
 use crate::primitives::{AtomicU64, Ordering, thread};
 use crate::waiters::{SuspendedStep, WaiterPool, place_at};
+use std::hint;
+#[cfg(not(loom))]
+use std::time::Duration;
 
 const FULL: u64 = 1;
 const WRITING: u64 = 2;

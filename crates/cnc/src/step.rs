@@ -31,12 +31,6 @@ pub(crate) use flags::Phase;
 pub(crate) use polls::{PollEntry, PollGuard};
 pub use worker::Worker;
 
-use std::cell::{Cell, RefCell};
-use std::error::Error;
-use std::fmt;
-use std::iter;
-use std::sync::Arc;
-
 use crate::any_items::{AnyItems, GetClaim};
 use crate::cancel::Attention;
 use crate::core::Core;
@@ -52,8 +46,12 @@ use crate::slot::{SlotState, WokenSteps};
 use crate::storage::{ItemPlace, PageUse};
 use crate::waiters::WaiterPool;
 use crate::worker_memory::SERIALS;
-
 use flags::InstanceFlags;
+use std::cell::{Cell, RefCell};
+use std::error::Error;
+use std::fmt;
+use std::iter;
+use std::sync::Arc;
 
 /// The way on which a worker gives steps to the other workers of its scheduler.
 pub trait Outlet<'g>: Send + Sync {

@@ -1,13 +1,12 @@
 //! [`StepCol`], the handle of a step collection: the program adds facts about its instances, and
 //! cancels them. `Graph::prescribe` and its variants return it. `hints.rs` has the store.
 
-use std::fmt;
-
 use crate::core::Core;
 use crate::hints::StepHints;
 use crate::items::ItemCol;
 use crate::key::{ItemKey, text_if_any};
 use crate::stuck::MadeItem;
+use std::fmt;
 
 /// A handle of a step collection, with which the program says more about it.
 pub struct StepCol<'g, T> {

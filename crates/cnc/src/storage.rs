@@ -18,14 +18,12 @@ mod gone;
 mod streamed;
 mod table;
 
-use std::iter;
-use std::ptr;
-
 use crate::first_panic::FirstPanic;
 use crate::key::{AxisLengths, Grid, ItemKey};
 use crate::primitives::{AtomicPtr, AtomicUsize, Mutex, Ordering, lock};
 use crate::slot::ItemSlot;
-
+use std::iter;
+use std::ptr;
 use streamed::StreamTable;
 use table::ItemTable;
 

@@ -8,10 +8,9 @@
 //! Items and steps are sorted, so the report does not depend on the schedule. Each step waits for
 //! one item at most, so each step is in one circle at most.
 
+use crate::error::LINES_MAX;
 use std::collections::HashMap;
 use std::fmt;
-
-use crate::error::LINES_MAX;
 
 /// The steps that wait for items which were never put, or which they want to take and which have
 /// other gets left.

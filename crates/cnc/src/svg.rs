@@ -8,10 +8,9 @@
 //!
 //! [`Monitor::svg`]: crate::Monitor::svg
 
+use crate::picture::{ArrowKind, Picture, Place};
 use std::collections::HashMap;
 use std::fmt::Write as _;
-
-use crate::picture::{ArrowKind, Picture, Place};
 
 /// The height of a node, the distance of layers, and the least distance of neighbours.
 const HEIGHT: f64 = 40.0;

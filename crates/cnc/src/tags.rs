@@ -6,10 +6,6 @@
 //!
 //! Paper: [NCM11 §2, §2.1]; a memoised tag collection is from §3.2.
 
-use std::collections::HashSet;
-use std::fmt;
-use std::sync::OnceLock;
-
 use crate::arena::{Owned, UntilTheEnd};
 use crate::catalogue::AnyTags;
 use crate::core::Core;
@@ -17,6 +13,9 @@ use crate::first_panic::clear;
 use crate::key::{ItemKey, fold, identity_of};
 use crate::primitives::{Mutex, lock};
 use crate::ready_step::StepEntry;
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::OnceLock;
 
 /// A handle of a tag collection: a message board for steps. Each tag that is put runs every step
 /// that the collection prescribes, once.

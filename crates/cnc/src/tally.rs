@@ -5,9 +5,8 @@
 //! before it sleeps in a run that lives on. So the counts are right when no worker runs. Several
 //! wrap, because one worker suspends a step and another one wakes it.
 
-use std::collections::BTreeSet;
-
 use crate::primitives::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
+use std::collections::BTreeSet;
 
 /// What a worker has counted since it was made, or since it slept.
 pub(crate) struct WorkerCounts {

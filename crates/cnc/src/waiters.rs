@@ -29,12 +29,11 @@
 //! A place has one owner at a time: a pool, or the list of one item. The list passes the places on
 //! by the exchange of the item's state word, and the pools need no atomic operation.
 
+use crate::places::{PlaceMemory, PlacePool};
 use std::alloc::Layout;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ptr;
-
-use crate::places::{PlaceMemory, PlacePool};
 
 /// A suspended step, in the list of the item that it waits for; or a free place.
 #[repr(align(8))]

@@ -3,11 +3,10 @@
 //! their own.)
 #![cfg(not(loom))]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-
 use selvedge_cnc::schedulers::{Affine, OneByOne, Scheduler, Stealing, TaskPool};
 use selvedge_cnc::{ItemKey, Items, graph};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The bytes in use, and the most of them so far.
 struct Counting;

@@ -100,9 +100,8 @@ fn populate(memory: &mut [MaybeUninit<u8>]) {
 
 #[cfg(all(test, not(miri)))]
 mod tests {
-    use std::alloc::{Layout, alloc_zeroed, dealloc};
-
     use super::*;
+    use std::alloc::{Layout, alloc_zeroed, dealloc};
 
     /// Runs `prepare_pages` on zeroed memory after this number of calls `without` huge pages were
     /// asked for, and returns how many are left and the sum of the memory's bytes.

@@ -165,9 +165,8 @@ impl Transduce<u8, u8> for ChunkedCoding {
 
 #[cfg(test)]
 mod tests {
-    use selvedge_pipeline::{StageError, from_chunks};
-
     use super::*;
+    use selvedge_pipeline::{StageError, from_chunks};
 
     /// The content of a body that comes in pieces of `length` bytes.
     fn read(body: &[u8], framing: Framing, bytes_max: u64, length: usize) -> Result<Vec<u8>, StageError> {

@@ -1,8 +1,7 @@
 //! [`Json`]: a JSON text that is being written.
 
-use std::fmt::{Display, Write};
-
 use crate::put_string;
+use std::fmt::{Display, Write};
 
 /// A JSON text that is being written.
 #[derive(Debug, Default)]

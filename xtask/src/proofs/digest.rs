@@ -16,14 +16,12 @@
 //! ([`WHOLE_TEXT`]), because its comments are read by its tests. A proof may ask for the whole text
 //! of its packages ([`Sources::comments`]), because it runs the examples in their comments.
 
+use crate::tokens::code_of;
+use crate::workspace::{Package, Workspace};
+use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
-
-use sha2::{Digest, Sha256};
-
-use crate::tokens::code_of;
-use crate::workspace::{Package, Workspace};
 
 /// Packages with tests that read comments: the head of a program says how the program must end.
 const WHOLE_TEXT: &[&str] = &["selvedge-programs"];

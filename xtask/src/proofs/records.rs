@@ -4,10 +4,9 @@
 //! line for each proof, in the order of the names, so that two branches that prove different things
 //! merge.
 
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-
-use serde_json::{Value, json};
 
 /// The file, from the root.
 pub(crate) const FILE: &str = "proofs.json";

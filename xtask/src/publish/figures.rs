@@ -5,12 +5,11 @@
 //! The page is made of `figures/published.json` alone. A change of words in it is a change here,
 //! because `tidy` refuses a page that differs from its source.
 
-use std::fmt::Write;
-
 use super::aims::{Aims, Bound};
 use super::measured::{Figure, Loss, Row, number};
 use super::overview;
 use super::plot::Plot;
+use std::fmt::Write;
 
 const INTRODUCTION: &str = "\
 # Figures

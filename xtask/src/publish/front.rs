@@ -4,11 +4,10 @@
 //!
 //! A row that is not measured is an error, so a figure that gets a new name changes the lists here.
 
-use std::fmt::Write;
-
 use super::measured::{Figure, number};
 use super::plot::Plot;
 use super::svg::escaped;
+use std::fmt::Write;
 
 /// A published row, and the words before its values.
 #[derive(Debug)]

@@ -5,12 +5,11 @@
 //! The first page must name each file of the directory and nothing else. A file that it omits, and
 //! a name without a file, are errors.
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
-
 use super::html::{Page, Site, relative, title};
 use super::svg::escaped;
 use crate::tidy::markdown;
+use std::collections::BTreeMap;
+use std::fmt::Write;
 
 const DIR: &str = "docs/guide";
 const FIRST: &str = "docs/guide/README.md";

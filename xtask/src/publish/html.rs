@@ -5,14 +5,12 @@
 //! site does not have becomes text. So a Markdown file has links that work in the repository, and
 //! the page has links that work on the site.
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
-
-use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd, html};
-
 use super::colour;
 use super::svg::escaped;
 use crate::tidy::{joined, markdown::anchors};
+use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd, html};
+use std::collections::BTreeMap;
+use std::fmt::Write;
 
 /// The name and the directory of each part of the site, as the navigation shows them.
 const PARTS: [(&str, &str); 3] = [("Start", "start"), ("Guide", "guide"), ("Figures", "figures")];

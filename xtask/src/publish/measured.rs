@@ -2,11 +2,9 @@
 //! comparison of the rows with each peer. Every page and plot of [`super`] is made from these
 //! types.
 
-use std::collections::BTreeMap;
-
-use serde_json::{Map, Value};
-
 use super::aims::{Aim, Aims, Bound};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// The file with the measurements, from the root.
 pub(crate) const FILE: &str = "figures/published.json";

@@ -5,9 +5,8 @@
 //! refuses six rows that hide it. A row that is not measured is an error, so a figure that gets a
 //! new name changes the list here.
 
-use std::fmt::Write;
-
 use super::measured::{Figure, Row, number};
+use std::fmt::Write;
 
 /// One row: the words a reader sees, and where its two values stand.
 #[derive(Debug)]

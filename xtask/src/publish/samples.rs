@@ -5,9 +5,8 @@
 //! It has each kind of row once: a peer in two variants, a bound, a peer that is missing, and
 //! missed aims. A new kind of row is added here first.
 
-use serde_json::{Value, json};
-
 use super::measured::{self, Figure};
+use serde_json::{Value, json};
 
 /// Two cases, with a peer in two variants, a bound, a peer that is missing, and missed aims.
 pub(super) fn json() -> Value {

@@ -6,11 +6,10 @@
 //! `xtask/circles.txt`, each with the reason why it stays one. That list only shrinks: a file that
 //! enters a component is a problem, and so is a file that has left one and is still listed.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
 use super::imports::{Arrows, arrows};
 use super::{Problem, Tree};
 use crate::workspace::Package;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 const LIST: &str = "xtask/circles.txt";
 /// The largest component that needs no place in the list.

@@ -2,9 +2,8 @@
 //!
 //! A type is an error if it implements `std::error::Error`. The types of tests do not count.
 
-use std::collections::BTreeSet;
-
 use super::{Problem, Tree, rust};
+use std::collections::BTreeSet;
 
 /// The errors that have other names, each with its reason. The list only shrinks.
 const OTHERS: [(&str, &str); 3] = [

@@ -4,10 +4,9 @@
 //! item. The names come from `rust.rs`, which reads lines and no syntax tree. So the check finds
 //! that a name is gone, but not that it means another thing.
 
-use std::collections::BTreeSet;
-
 use super::markdown::{code_spans, table_with};
 use super::{Problem, Tree, rust};
+use std::collections::BTreeSet;
 
 const FILE: &str = "GLOSSARY.md";
 

@@ -12,10 +12,9 @@
 //! Comments, literals and what stands under `#[cfg(test)]` are not read. Macros are not expanded: a
 //! name that no item of a module has counts as defined in the module's file.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::Tree;
 use crate::tokens::{Kind, tokens};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The arrows of a crate: from a file, to a file, and the first line that names something there.
 pub(super) type Arrows<'a> = BTreeMap<&'a str, BTreeMap<&'a str, usize>>;

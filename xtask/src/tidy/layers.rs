@@ -5,11 +5,10 @@
 //! examples in documentation may import from the facade above. A new crate needs a row in the
 //! table. The file is a map, so its size has a limit.
 
-use std::collections::BTreeMap;
-
 use super::markdown::{code_spans, table_with};
 use super::{Problem, Tree};
 use crate::workspace::{FACADE, Package};
+use std::collections::BTreeMap;
 
 const FILE: &str = "ARCHITECTURE.md";
 

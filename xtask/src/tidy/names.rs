@@ -6,9 +6,8 @@
 //! `tidy.rs` calls `check`. A name that two crates need is one of a small number: see
 //! `NAMES_TO_A_SHARED_ONE`.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::{Problem, Tree, rust};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Of this number of names of the library crates, one may stand in several crates.
 const NAMES_TO_A_SHARED_ONE: usize = 20;

@@ -5,12 +5,11 @@
 //! Only text under such a heading counts. A reference is a key and a place in brackets, and a key
 //! without a place is a problem.
 
+use super::markdown::{code_spans, table_with};
+use super::{Problem, Tree, rust};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-
-use super::markdown::{code_spans, table_with};
-use super::{Problem, Tree, rust};
 
 const PAPERS: &str = "docs/PAPERS.md";
 

@@ -1,11 +1,5 @@
 //! Lists over a data connection: LIST, NLST and MLSD.
 
-use std::io;
-use std::time::SystemTime;
-
-use selvedge::http::date;
-use selvedge_site::Glob;
-
 use super::{Session, denied, refusal};
 use crate::accounts::Rights;
 use crate::command::Verb;
@@ -14,6 +8,10 @@ use crate::path::VirtualPath;
 use crate::reply::Reply;
 use crate::transfer::send_bytes;
 use crate::tree::{Tree, TreeEntry, TreeError, is_directory};
+use selvedge::http::date;
+use selvedge_site::Glob;
+use std::io;
+use std::time::SystemTime;
 
 impl Session {
     pub(super) async fn list(&mut self, verb: Verb, argument: &[u8]) -> io::Result<Reply> {

@@ -1,15 +1,13 @@
 //! USER, PASS, ACCT and REIN.
 
-use std::sync::Arc;
-
-use selvedge::{blocking, sleep};
-
 use super::{Login, Parameters, Session};
 use crate::accounts::Account;
 use crate::command::Verb;
 use crate::reply::Reply;
 use crate::server::report;
 use crate::tree::Tree;
+use selvedge::{blocking, sleep};
+use std::sync::Arc;
 
 impl Session {
     pub(super) async fn log_in(&mut self, verb: Verb, argument: Vec<u8>) -> Reply {

@@ -1,16 +1,14 @@
 //! What is done with names: CWD, CDUP, PWD, MKD, RMD, DELE, RNFR, RNTO; SIZE, MDTM, MLST, and STAT
 //! with a path.
 
-use std::time::SystemTime;
-
-use selvedge::http::date;
-
 use super::{Session, denied, refusal};
 use crate::command::Verb;
 use crate::listing::{fact_line, long_line, time_value};
 use crate::path::VirtualPath;
 use crate::reply::{Reply, quoted};
 use crate::tree::{TreeEntry, TreeError, is_directory};
+use selvedge::http::date;
+use std::time::SystemTime;
 
 impl Session {
     pub(super) async fn change_names(&mut self, verb: Verb, argument: &[u8]) -> Reply {

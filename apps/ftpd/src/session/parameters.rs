@@ -1,14 +1,13 @@
 //! How transfers are made, and what the server tells about itself: TYPE, MODE, STRU, REST, ALLO,
 //! PORT, PASV, EPRT, EPSV, OPTS; FEAT, SYST, HELP, NOOP, SITE, ABOR, and STAT without a path.
 
-use std::net::{IpAddr, SocketAddr};
-
 use super::{Login, Session};
 use crate::address::{self, AddressError};
 use crate::command::{self, VERBS, Verb};
 use crate::data::DataPort;
 use crate::listing::Facts;
 use crate::reply::Reply;
+use std::net::{IpAddr, SocketAddr};
 
 /// A port below this one is a service's, which an FTP server has no business with (RFC 2577 §3).
 const PRIVILEGED: u16 = 1024;

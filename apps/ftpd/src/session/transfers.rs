@@ -4,17 +4,6 @@
 //! and the end of that connection end the transfer, STAT is answered, and all else waits for its
 //! end. A transfer that is given up is a future that is dropped.
 
-use std::io;
-use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant, SystemTime};
-
-use rustix::fs::OFlags;
-use selvedge::blocking;
-use selvedge::http::date;
-use selvedge::scope::{Selected, select};
-
 use super::{Login, Session, denied, refusal};
 use crate::accounts::Rights;
 use crate::command::{self, Command, Verb};
@@ -27,6 +16,15 @@ use crate::transfer::{DataLink, Progress, TransferError, receive, send_file, sen
 use crate::transfer_log::TransferRecord;
 use crate::tree::TreeError;
 use crate::upload::{RestartPlace, Upload, UploadPlan};
+use rustix::fs::OFlags;
+use selvedge::blocking;
+use selvedge::http::date;
+use selvedge::scope::{Selected, select};
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant, SystemTime};
 
 /// A data connection that is still to be made.
 #[derive(Debug)]

@@ -1,13 +1,12 @@
 //! A server under test, and a client that sees each byte.
 
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
-
-use rustix::process::{Pid, Signal, kill_process};
 
 /// A test waits this long for what should come at once.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,19 +1,17 @@
 //! [`parse`]: from the words of the command line to a [`Request`]. `options.rs` has the types and
 //! the help text. Each option has a test here that reads it.
 
-use std::ffi::OsString;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::str::FromStr;
-
-use lexopt::prelude::*;
-use selvedge_options::{number, seconds, value};
-
 use super::{Address, CommandTarget, Log, Options, Request};
 use crate::configuration::ConfigurationFiles;
 use crate::control::COMMANDS;
 use crate::stack_choice::StackChoice;
 use crate::startup_error::StartupError;
+use lexopt::prelude::*;
+use selvedge_options::{number, seconds, value};
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 /// Reads the command line, without the program's name.
 ///
@@ -173,10 +171,9 @@ fn ctl(arguments: &[OsString]) -> Result<Request, StartupError> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::super::HELP;
     use super::*;
+    use std::time::Duration;
 
     fn parsed(line: &str) -> Result<Request, StartupError> {
         parse(line.split_whitespace().map(OsString::from))

@@ -1,16 +1,14 @@
 //! [`hear`]: what the server hears from outside: signals, commands, and systemd's watchdog. It runs
 //! on an OS thread of its own.
 
-use std::collections::HashMap;
-use std::sync::atomic::Ordering::Relaxed;
-
+use super::server::Server;
+use crate::{control, prefork, systemd};
 use selvedge_core::{JoinHandle, detach_local, spawn_local};
 use selvedge_io::net::UnixListener;
 use selvedge_io::signal::{Signal, Signals};
 use selvedge_io::time::sleep;
-
-use super::server::Server;
-use crate::{control, prefork, systemd};
+use std::collections::HashMap;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Hears signals and commands, and tells systemd that the workers run.
 pub(super) async fn hear(signals: Signals, socket: Option<UnixListener>, server: Server) {

@@ -1,24 +1,22 @@
 //! [`Server`]: what all workers are made of, what changes while it runs, and what signals and
 //! commands make of it.
 
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-
-use rustix::process::{Pid, Signal as Kill, kill_process};
-use selvedge_http::{
-    Config, ConnectionGate, DocumentRoot, LogFile, Metrics, Reload, Routing, Severity, Stop, report,
-};
-use selvedge_io::blocking;
-use selvedge_io::time::sleep;
-
 use crate::configuration::{self, ConfigurationFiles, ProcessSettings};
 use crate::control::Commands;
 use crate::handlers::SharedParts;
 use crate::options::Options;
 use crate::systemd;
 use crate::takeover::{HandedFiles, HandedName, hand_over};
+use rustix::process::{Pid, Signal as Kill, kill_process};
+use selvedge_http::{
+    Config, ConnectionGate, DocumentRoot, LogFile, Metrics, Reload, Routing, Severity, Stop, report,
+};
+use selvedge_io::blocking;
+use selvedge_io::time::sleep;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// What all workers are made of.
 #[derive(Clone)]

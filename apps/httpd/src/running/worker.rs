@@ -1,21 +1,19 @@
 //! [`worker`]: one worker of the server, with a site of its own.
 
-use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
-
-use selvedge_core::{detach_local, spawn_local};
-use selvedge_http::{Reload, Routes, Severity, Site, Stop, report};
-use selvedge_io::time::{sleep, timeout};
-use selvedge_site::Route;
-
 use super::server::{Changeable, Server, SiteKind, lock};
 use crate::handlers::WorkerHandlers;
 use crate::listeners::Listeners;
 use crate::stacked::Acceptor;
 use crate::startup_error::StartupError;
 use crate::systemd;
+use selvedge_core::{detach_local, spawn_local};
+use selvedge_http::{Reload, Routes, Severity, Site, Stop, report};
+use selvedge_io::time::{sleep, timeout};
+use selvedge_site::Route;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 /// How long what is logged may take to be written when the server ends.
 const LOG_FLUSH: Duration = Duration::from_secs(5);

@@ -1,14 +1,13 @@
 //! A server under test, the real binary, and a client that sees every byte.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
+use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-use rustix::process::{Pid, Signal, kill_process};
 
 /// A test waits this long for what should come at once.
 pub const PATIENCE: Duration = Duration::from_secs(20);

@@ -3,9 +3,8 @@
 #![expect(clippy::duplicate_mod, reason = "the same tests run with either cache")]
 #![allow(dead_code, reason = "the helpers in these files are used in one of the two")]
 
-use std::path::Path;
-
 use crate::common::Server;
+use std::path::Path;
 
 #[path = "configured.rs"]
 mod configured;

@@ -2,15 +2,13 @@
 //! device. The tests need `/dev/net/tun`, the right to make devices, and the programs `ip` and
 //! `curl`. Where one of them is missing, they say so and test nothing.
 
+use crate::common::{Client, PATIENCE, Server, bytes, let_settle, log_lines, serve, site, start};
+use rustix::process::Signal;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio, id};
-
-use rustix::process::Signal;
-
-use crate::common::{Client, PATIENCE, Server, bytes, let_settle, log_lines, serve, site, start};
 
 /// A device of a test, which goes with this value.
 struct Device {

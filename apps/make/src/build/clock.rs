@@ -5,11 +5,10 @@
 //! `Runner::prepare` reads it. The build log compares this time with mtimes, so both must come from
 //! one clock.
 
+use rustix::fs::{Timespec, Timestamps, UTIME_NOW, fstat, futimens};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-
-use rustix::fs::{Timespec, Timestamps, UTIME_NOW, fstat, futimens};
 
 /// A file with an mtime that is the time. The drop of the value removes it.
 #[derive(Debug)]

@@ -2,17 +2,15 @@
 //!
 //! `Runner::child` in `finish.rs` starts a [`Running`], and waits for [`Running::end`].
 
+use crate::shell;
+use selvedge_io::pipe::Receiver;
+use selvedge_io::process::{Child, Command, Launcher};
+use selvedge_scope::{Selected, select};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitStatus;
 use std::thread;
-
-use selvedge_io::pipe::Receiver;
-use selvedge_io::process::{Child, Command, Launcher};
-use selvedge_scope::{Selected, select};
-
-use crate::shell;
 
 /// Variables of the environment that commands get in addition to those of this process, or with
 /// other values.

@@ -7,14 +7,6 @@
 //! next build. `distrust` keeps that rule: before the command starts, it replaces the log's entries
 //! of the outputs.
 
-use std::fs;
-use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
-use std::process::ExitStatus;
-use std::rc::Rc;
-
-use selvedge_io::signal::Signal;
-
 use super::INTERRUPTED;
 use super::clock::Clock;
 use super::command::{End, Running};
@@ -25,6 +17,12 @@ use crate::evaluate::RuleError;
 use crate::graph::{CONSOLE, EdgeId, Graph, NodeId, names};
 use crate::log::build_log::Entry;
 use crate::project::{Project, as_path};
+use selvedge_io::signal::Signal;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::rc::Rc;
 
 /// An edge's command, its files and its hash, all evaluated before it runs.
 pub(super) struct Order {

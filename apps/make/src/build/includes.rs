@@ -4,9 +4,8 @@
 //! option `/showIncludes` of Microsoft's compiler. The rules for the lines that are dropped are
 //! ninja's.
 
-use std::collections::BTreeSet;
-
 use crate::canonical::canonicalize;
+use std::collections::BTreeSet;
 
 /// The words before a header, unless the edge has others in `msvc_deps_prefix`.
 const PREFIX: &[u8] = b"Note: including file: ";

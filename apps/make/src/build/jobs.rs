@@ -8,20 +8,18 @@
 //! no permit from others. It takes a token when the load is low, and gives the token back if the
 //! load has risen meanwhile, because other builds wait for tokens.
 
-use std::cell::Cell;
-use std::io;
-use std::sync::Arc;
-use std::time::Duration;
-
+use super::Settings;
+use super::jobserver::Jobserver;
+use crate::graph::{Graph, PoolId};
 use selvedge_core::Local;
 use selvedge_io::pipe::Receiver;
 use selvedge_io::time::sleep;
 use selvedge_scope::{Selected, select};
 use selvedge_sync::{Permit, Semaphore};
-
-use super::Settings;
-use super::jobserver::Jobserver;
-use crate::graph::{Graph, PoolId};
+use std::cell::Cell;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// How long a command waits before it looks at the load again.
 const LOAD_LOOKS: Duration = Duration::from_millis(200);

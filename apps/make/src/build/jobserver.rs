@@ -9,16 +9,15 @@
 //! sets `MAKEFLAGS` of commands. Each token must go back as the byte that was taken. The protocol
 //! is that of the section "Sharing Job Slots with GNU make" of GNU make's manual.
 
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
+use rustix::io::Errno;
+use selvedge_io::pipe::Receiver;
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
-
-use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
-use rustix::io::Errno;
-use selvedge_io::pipe::Receiver;
 
 const NONBLOCK: i32 = OFlags::NONBLOCK.bits().cast_signed();
 

@@ -5,9 +5,6 @@
 //! before the build log. If this process is killed between the two, then the build log has no fresh
 //! line, and the command runs again.
 
-use std::fs;
-use std::io;
-
 use super::finish::{CommandError, Finished, Order};
 use super::includes;
 use super::runner::Runner;
@@ -18,6 +15,8 @@ use crate::log::build_log::Entry;
 use crate::log::deps_log::Deps;
 use crate::project::{Project, ProjectError, as_path};
 use crate::{canonical, depfile, disk};
+use std::fs;
+use std::io;
 
 impl Runner {
     /// The inputs that the edge's compiler names, if the edge has `deps`. With `deps = msvc` it

@@ -23,20 +23,6 @@
 //! # Paper
 //! [HMP05 §7.2], with what its third footnote leaves open: the build stops at the first failure.
 
-use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io;
-use std::rc::Rc;
-use std::time::Duration;
-
-use selvedge_core::{Local, detach_local, round_robin_over};
-use selvedge_io::EventLoop;
-use selvedge_io::process::Launcher;
-use selvedge_io::signal::{Signal, signals};
-use selvedge_io::time::sleep;
-use selvedge_sync::MVar;
-
 use super::Settings;
 use super::clock::Clock;
 use super::command::Variables;
@@ -46,6 +32,18 @@ use super::timeline::Timeline;
 use crate::error::MakeError;
 use crate::graph::{EdgeId, NodeId};
 use crate::project::Project;
+use selvedge_core::{Local, detach_local, round_robin_over};
+use selvedge_io::EventLoop;
+use selvedge_io::process::Launcher;
+use selvedge_io::signal::{Signal, signals};
+use selvedge_io::time::sleep;
+use selvedge_sync::MVar;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
 
 /// How long the commands have to obey a signal before it is sent again.
 const PATIENCE: Duration = Duration::from_secs(1);

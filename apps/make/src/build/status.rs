@@ -6,16 +6,15 @@
 //! While a command has the terminal, `held` keeps all other text back. There is room for one such
 //! command, because the pool `console` has the depth 1.
 
+use super::escapes::without_escapes;
+use crate::graph::EdgeId;
+use crate::say::complain_bytes;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::error::Error;
 use std::fmt;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
-
-use super::escapes::without_escapes;
-use crate::graph::EdgeId;
-use crate::say::complain_bytes;
 
 /// How much of a build is shown, and how.
 #[derive(Clone, Debug)]

@@ -4,11 +4,10 @@
 //! Trace Event Format, with one complete event (`"ph":"X"`) for each command. The lane of a command
 //! is its `tid`: two commands that run at the same time have different lanes.
 
+use selvedge_json::put_string;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
-
-use selvedge_json::put_string;
 
 /// One command.
 #[derive(Clone, Debug)]

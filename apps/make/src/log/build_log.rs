@@ -15,15 +15,14 @@
 //! version 6 anew, and 1.11 reads version 7 but finds no command in it, because version 7 has
 //! another hash. So [`BuildLog::open`] asks the ninja that is installed, if it begins a log.
 
+use super::hash::of_command;
+use crate::graph::{Graph, NodeId};
+use crate::version::version;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-
-use super::hash::of_command;
-use crate::graph::{Graph, NodeId};
-use crate::version::version;
 
 /// The version of a new log, unless an earlier ninja is installed.
 const NEW: u32 = 7;

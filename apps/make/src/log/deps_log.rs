@@ -16,12 +16,11 @@
 //! A path's number is its place in the file. So `DepsLog::append` gives a number only together with
 //! the path's record, and checks everything that may fail before.
 
+use super::build_log::replace;
+use crate::graph::{Graph, NodeId, names};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
-
-use super::build_log::replace;
-use crate::graph::{Graph, NodeId, names};
 
 const SIGNATURE: &[u8] = b"# ninjadeps\n\x04\0\0\0";
 /// The longest record that ninja reads.

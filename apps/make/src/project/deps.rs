@@ -6,12 +6,11 @@
 //! A new input of an edge that has been visited may change the edges behind it. So `dyndep_made`
 //! opens the visited edges behind the file's edges again, and visits and plans them anew.
 
-use std::io;
-
 use super::{Mark, Project, ProjectError, as_path};
 use crate::evaluate::Paths;
 use crate::graph::{EdgeId, Graph, NodeId, names};
 use crate::{canonical, depfile, dyndep};
+use std::io;
 
 impl Project {
     /// The inputs that the edge's compiler has read.

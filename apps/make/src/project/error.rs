@@ -3,14 +3,13 @@
 //! The functions of `project` make it. `build/records.rs` makes the errors of a depfile that a
 //! command has just written.
 
+use crate::depfile::DepfileError;
+use crate::dyndep::DyndepError;
+use crate::evaluate::RuleError;
 use std::error::Error;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-
-use crate::depfile::DepfileError;
-use crate::dyndep::DyndepError;
-use crate::evaluate::RuleError;
 
 /// What is wrong with a graph, or with a file that its edges name. The text is for the user.
 #[derive(Debug)]

@@ -10,11 +10,10 @@
 //! The visit goes down the inputs with a stack of its own, because a chain of edges may be as long
 //! as the graph.
 
-use std::collections::HashSet;
-
 use super::{Mark, Project, ProjectError, UNKNOWN};
 use crate::disk;
 use crate::graph::{EdgeId, Files, NodeId};
+use std::collections::HashSet;
 
 /// One edge with inputs that are being visited.
 struct Frame {

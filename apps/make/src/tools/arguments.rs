@@ -3,13 +3,11 @@
 //! `tools::run` finds a tool in [`TOOLS`], and calls [`Tool::parse`] for its words. Names and
 //! options are ninja's. Only `critical-path` and `-h` of each tool are this program's own.
 
+use super::ToolError;
+use lexopt::prelude::{Long, Short, Value};
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStringExt;
-
-use lexopt::prelude::{Long, Short, Value};
-
-use super::ToolError;
 
 /// An option of a tool.
 #[derive(Debug)]

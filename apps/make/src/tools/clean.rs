@@ -4,9 +4,6 @@
 //! outputs. Only outputs, depfiles and response files go: `dead` keeps a file that is an input now,
 //! because it may be a source of the user.
 
-use std::collections::BTreeSet;
-use std::io::{ErrorKind, Write};
-
 use super::edges::{in_order, rule_name};
 use super::output::line;
 use super::{Arguments, ToolError, named};
@@ -16,6 +13,8 @@ use crate::graph::{EdgeId, Graph, names};
 use crate::load::Loaded;
 use crate::options::Options;
 use crate::project::as_path;
+use std::collections::BTreeSet;
+use std::io::{ErrorKind, Write};
 
 /// Whether a file was there and is removed, or would be.
 fn remove(path: &[u8], dry_run: bool) -> Result<bool, ToolError> {

@@ -3,8 +3,6 @@
 //! `tools::run` calls one function for each. The format is that of Clang's compilation database. As
 //! with ninja, an edge without any input has no entry, because an entry names a file.
 
-use std::io::Write;
-
 use super::ToolError;
 use super::arguments::{Arguments, Tool};
 use super::edges::{command, in_order, rule_name};
@@ -15,6 +13,7 @@ use crate::evaluate::RuleError;
 use crate::graph::{EdgeId, Graph, names};
 use crate::say::complain;
 use crate::spelling::unknown;
+use std::io::Write;
 
 /// The commands of the rules that are named, or of all. A phony edge has an empty command.
 pub(super) fn of_rules(graph: &Graph, arguments: &Arguments, out: &mut impl Write) -> Result<u8, MakeError> {

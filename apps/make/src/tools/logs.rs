@@ -4,9 +4,6 @@
 //! `tools::run` calls one function for each. They load the logs without opening them for records,
 //! so only `recompact` and `restat` change a file.
 
-use std::collections::BTreeSet;
-use std::io::{self, Write};
-
 use super::Arguments;
 use super::edges::{in_order, rule_name};
 use super::output::line;
@@ -21,6 +18,8 @@ use crate::log::deps_log::is_live;
 use crate::options::Options;
 use crate::project::{Project, as_path};
 use crate::targets::targets;
+use std::collections::BTreeSet;
+use std::io::{self, Write};
 
 pub(super) fn critical_path(
     loaded: Loaded,

@@ -4,14 +4,13 @@
 //! `tools::run` calls one function for each. They write to `out`, which is the standard output. The
 //! formats are ninja's, and that of Graphviz (`graph`).
 
-use std::io::{self, Write};
-
 use super::edges::{command, in_order, rule_name};
 use super::output::{json, line};
 use super::{Arguments, ToolError, named};
 use crate::error::MakeError;
 use crate::evaluate::quote;
 use crate::graph::{EdgeId, Files, Graph, NodeId, names};
+use std::io::{self, Write};
 
 pub(super) fn commands(graph: &Graph, arguments: &Arguments, out: &mut impl Write) -> Result<u8, MakeError> {
     let targets = named(graph, arguments)?;

@@ -1,10 +1,9 @@
 //! What a build does beside running commands in order.
 
-use std::fs;
-use std::path::Path;
-
 use crate::projects::{NINJA, OURS, build, command, output, tick};
 use crate::small::{read, run, tree, write};
+use std::fs;
+use std::path::Path;
 
 #[test]
 fn the_build_stops_at_the_first_failure_or_at_the_kth() {

@@ -1,11 +1,10 @@
 //! Names that are no UTF-8: they come out as they went in, as with ninja.
 
+use crate::projects::{NINJA, OURS, command, output};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-
-use crate::projects::{NINJA, OURS, command, output};
 
 /// What a program writes to its standard output, without the lines in which the two differ.
 fn said(program: &str, directory: &Path, arguments: &[&[u8]]) -> Vec<u8> {

@@ -1,9 +1,8 @@
 //! What dyndep files add to a build.
 
-use std::fs;
-
 use crate::projects::{NINJA, OURS, build, command, tick};
 use crate::small::{run, tree, write};
+use std::fs;
 
 #[test]
 fn a_dyndep_file_that_is_made_adds_edges_to_the_build() {

@@ -1,10 +1,9 @@
 //! How many commands run together.
 
-use std::fs::{self, File};
-use std::io::Write;
-
 use crate::projects::{OURS, command};
 use crate::small::{read, run, tree, write};
+use std::fs::{self, File};
+use std::io::Write;
 
 /// The largest number of lines `+` of which the `-` came later.
 fn most(text: &str) -> i32 {

@@ -1,14 +1,12 @@
 //! Builds that end before their time: nothing half-made may look fresh afterwards.
 
+use crate::projects::{Dice, NINJA, OURS, build, command, create, edit, files, output, tick};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-
-use crate::projects::{Dice, NINJA, OURS, build, command, create, edit, files, output, tick};
 
 /// Starts a slow build, sends a signal after a while, and waits for its end.
 fn disturb(directory: &Path, after: Duration, signal: Signal) -> i32 {

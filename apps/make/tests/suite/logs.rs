@@ -1,5 +1,7 @@
 //! The logs: what ninja has written is read, and what we write is read again, whole or cut off.
 
+use crate::projects::{OURS, command, tick};
+use crate::small::{read, run, tree, write};
 use proptest::prelude::*;
 use selvedge_make::graph::Graph;
 use selvedge_make::log::build_log::{self, BuildLog, Entry};
@@ -10,9 +12,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Output;
-
-use crate::projects::{OURS, command, tick};
-use crate::small::{read, run, tree, write};
 
 /// What ninja 1.11.1 (version 5) and 1.13.0 (version 7) have written for commands of these lengths.
 const HASHES: [(usize, u64, u64); 16] = [

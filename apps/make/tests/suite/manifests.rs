@@ -1,10 +1,9 @@
 //! The language of `build.ninja`.
 
-use selvedge_make::graph::{CONSOLE, EdgeId, Files, Graph, names};
-use selvedge_make::manifest::{ManifestError, parse};
-
 use crate::projects::{NINJA, OURS, output};
 use crate::small::tree;
+use selvedge_make::graph::{CONSOLE, EdgeId, Files, Graph, names};
+use selvedge_make::manifest::{ManifestError, parse};
 
 const CAT: &str = "rule cat\n  command = cat $in > $out\n";
 

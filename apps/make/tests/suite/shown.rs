@@ -1,9 +1,8 @@
 //! What the user sees of a build.
 
-use std::process::Stdio;
-
 use crate::projects::{NINJA, OURS, command, output, tick};
 use crate::small::{run, tree, write};
+use std::process::Stdio;
 
 #[test]
 fn the_output_of_a_command_stays_together() {

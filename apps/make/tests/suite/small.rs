@@ -1,9 +1,8 @@
 //! Projects of one manifest and a few files.
 
+use crate::projects::{OURS, output};
 use std::fs;
 use tempfile::TempDir;
-
-use crate::projects::{OURS, output};
 
 pub(crate) fn tree(manifest: &str) -> TempDir {
     let tree = tempfile::tempdir().unwrap();

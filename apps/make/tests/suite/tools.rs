@@ -1,10 +1,9 @@
 //! `-t`: the tools say what ninja's say.
 
+use crate::projects::{NINJA, OURS, build, create, files, output};
 use std::collections::BTreeSet;
 use std::fs;
 use std::time::{Duration, UNIX_EPOCH};
-
-use crate::projects::{NINJA, OURS, build, create, files, output};
 
 /// The lines of what a tool says, sorted, without the name of the program.
 fn said(program: &str, directory: &std::path::Path, arguments: &[&str]) -> BTreeSet<String> {

@@ -1,9 +1,7 @@
 //! What a [`Core`] shows of itself: its picture, its record and its statistics, as plain data. The
 //! face (`graph/observe.rs`) hands them to the program. A monitor gets the picture from here too.
 
-use std::collections::BTreeSet;
-use std::iter;
-
+use super::Core;
 use crate::any_items::AnyItems;
 use crate::monitor::Monitor;
 use crate::picture::{Arrow, ArrowKind, Node, Picture, Place};
@@ -11,8 +9,8 @@ use crate::primitives::Ordering;
 use crate::ready_step::ReadyStep;
 use crate::record::{Edge, RecordedTag, Recorder, Recording};
 use crate::statistics::{ItemStatistics, Statistics, StepStatistics};
-
-use super::Core;
+use std::collections::BTreeSet;
+use std::iter;
 
 /// The number under which each item collection is shown, and the name of each number: first the
 /// collections of the environment, then the collections that steps have made.

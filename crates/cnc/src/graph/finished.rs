@@ -3,9 +3,6 @@
 //! Both stay on the OS thread of the graph, because a view reads the collections while no worker
 //! runs.
 
-use std::fmt;
-use std::marker::PhantomData;
-
 use crate::core::Core;
 use crate::items::ItemCol;
 use crate::key::ItemKey;
@@ -14,6 +11,8 @@ use crate::ready_step::ReadyStep;
 use crate::slot::ItemSlot;
 use crate::statistics::Statistics;
 use crate::storage::KeyOf;
+use std::fmt;
+use std::marker::PhantomData;
 
 /// A graph that has run to its end: no step is ready, and none waits.
 ///

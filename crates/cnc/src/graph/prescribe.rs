@@ -1,6 +1,7 @@
 //! The steps that a program prescribes: [`Graph::prescribe`] and its variants for other kinds of
 //! steps. `kinds/` has their code; a new kind gets its method here.
 
+use super::Graph;
 use crate::error::StepResult;
 use crate::hints::StepHints;
 use crate::key::ItemKey;
@@ -12,8 +13,6 @@ use crate::step::StepContext;
 use crate::step_col::StepCol;
 use crate::tag_word::free_of;
 use crate::tags::TagCol;
-
-use super::Graph;
 
 impl<'g> Graph<'g, '_> {
     /// Adds a step, the instances of which have their tags as words. `make` makes its code.

@@ -1,8 +1,7 @@
 //! The steps over ranges that a program prescribes: [`Graph::prescribe_range`] and its like.
 //! `kinds/range.rs` has their code.
 
-use std::ops::Range;
-
+use super::Graph;
 use crate::error::StepResult;
 use crate::kinds::range::{
     AXES, Axes, Blocked, BlockedRange2d, BlockedRange3d, RangeCode, RangeNumber, range,
@@ -10,8 +9,7 @@ use crate::kinds::range::{
 use crate::step::StepContext;
 use crate::step_col::StepCol;
 use crate::tags::TagCol;
-
-use super::Graph;
+use std::ops::Range;
 
 impl<'g> Graph<'g, '_> {
     fn prescribe_blocks<T: Blocked + 'g>(

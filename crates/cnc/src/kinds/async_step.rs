@@ -21,13 +21,6 @@ mod handle;
 pub use gets::{Get, Take};
 pub use handle::AsyncStep;
 
-use std::marker::PhantomData;
-use std::mem::ManuallyDrop;
-use std::panic::{self, AssertUnwindSafe};
-use std::pin::Pin;
-use std::ptr::{self, NonNull};
-use std::task::{Context, Poll, Waker};
-
 use crate::core::Core;
 use crate::error::{FaultCause, Halted, StepResult};
 use crate::first_panic::take_message;
@@ -38,6 +31,12 @@ use crate::primitives::{AtomicU64, Ordering};
 use crate::ready_step::{Code, ReadyStep, StepEntry};
 use crate::step::{Phase, PollEntry, PollGuard, StepContext};
 use crate::tag_word::{about_tags, free_of, tag_of, with_tag};
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::panic::{self, AssertUnwindSafe};
+use std::pin::Pin;
+use std::ptr::{self, NonNull};
+use std::task::{Context, Poll, Waker};
 
 /// A suspended or running async step.
 struct StepFrame<T, Fut> {

@@ -6,15 +6,14 @@
 //!
 //! Paper: [NCM11 §2.2] `forkStep`.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use crate::core::Core;
 use crate::error::StepResult;
 use crate::ready_step::{Code, StepEntry};
 use crate::record::EdgeEnd;
 use crate::step::StepContext;
 use crate::tag_word::free_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A step that `StepContext::fork` has made.
 struct ForkedStep<'g> {

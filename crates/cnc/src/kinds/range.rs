@@ -7,16 +7,14 @@
 //! The parts that the body gets must not depend on the schedule. So each range begins a whole
 //! number of grains after the begin of the range that was put, on each axis.
 
-use std::ops::Range;
-
 use crate::error::StepResult;
 use crate::hints::StepHints;
 use crate::key::{Grid, ItemKey, is_word};
 use crate::ready_step::Code;
 use crate::step::StepContext;
 use crate::tag_word::{about_tags, to_word, with_tag};
-
 use number::Number;
+use std::ops::Range;
 
 /// The most axes of a range.
 pub(crate) const AXES: usize = 3;

@@ -7,18 +7,16 @@
 //! A run that is stopped drops its steps only at the end of the graph. So the future also registers
 //! its waker with the `RunBell`, which wakes it at the stop.
 
+use super::LiveEnvironment;
+use crate::error::{Halted, StepResult};
+use crate::items::ItemCol;
+use crate::key::ItemKey;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
-
-use crate::error::{Halted, StepResult};
-use crate::items::ItemCol;
-use crate::key::ItemKey;
-
-use super::LiveEnvironment;
 
 /// A clone of an item, for a thread that waits for it.
 struct Promise<V>(Mutex<PromiseState<V>>);

@@ -1,11 +1,9 @@
 //! A model of workers that steal, sleep, are called, and end together.
 
+use crate::schedulers::circle::{Closed, WorkerCircle};
+use loom::thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize as Tally, Ordering};
-
-use loom::thread;
-
-use crate::schedulers::circle::{Closed, WorkerCircle};
 
 /// Workers run items that make others, `item - 1` each, until there are none. Each item is run, and
 /// each worker ends.

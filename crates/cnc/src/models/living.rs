@@ -1,12 +1,10 @@
 //! Models of a run with a living environment, under a scheduler with one worker.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-
-use loom::thread;
-
 use crate::bell::RunBell;
 use crate::primitives::{AtomicUsize, Mutex, lock};
+use loom::thread;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// A graph with a living environment. Its scheduler has one worker.
 struct LivingGraph {

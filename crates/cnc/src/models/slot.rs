@@ -1,13 +1,11 @@
 //! Models of an item's slot: puts, gets, takes, waits, and places that are used again.
 
-use std::sync::Arc;
-
-use loom::thread;
-
 use crate::in_use::{InUse, InUseWaiters};
 use crate::slot::{GetCount, ItemSlot, Left, Look};
 use crate::storage::{Shape, Storage};
 use crate::waiters::{WaiterMemory, WaiterPool};
+use loom::thread;
+use std::sync::Arc;
 
 type ModelSlot = ItemSlot<Box<u32>, u32>;
 

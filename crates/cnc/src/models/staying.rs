@@ -1,15 +1,12 @@
 //! A model of workers that stay while the environment of their graph lives on.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-
-use loom::thread;
-
-use selvedge_sched::RunRing;
-
 use crate::bell::{Leave, RunBell};
 use crate::primitives::{AtomicUsize, Condvar, Mutex, lock};
 use crate::schedulers::circle::{LOOKS_LIVING, LeftAs, Outside, WorkerCircle};
+use loom::thread;
+use selvedge_sched::RunRing;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// A step that runs until another one has run.
 pub const LONG: u32 = u32::MAX;

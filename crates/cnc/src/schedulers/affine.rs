@@ -8,16 +8,15 @@
 //!
 //! Paper: [NCM11 §4].
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::{iter, mem};
-
 use super::{GraphJob, Idle, Leave, Scheduler, Stay, run_workers};
 use crate::ready_step::ReadyStep;
 #[cfg(all(test, not(loom)))]
 use crate::seeded::{SeededFault, is_seeded};
 use crate::step::Worker;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::{iter, mem};
 
 /// Several workers with a queue each. A step runs on the worker that
 /// [`StepCol::affinity`](crate::StepCol::affinity) names, so that steps with the same data run on

@@ -27,13 +27,11 @@
 //! No worker waits by giving its CPU away again and again: it looks at the rings some times, with
 //! a few spins in between, and sleeps then.
 
-use std::hint;
-use std::sync::PoisonError;
-
-use selvedge_sched::{IdleWorkers, RunRing};
-
 use crate::bell::Leave;
 use crate::primitives::{AtomicUsize, Condvar, Mutex, Ordering, lock, thread};
+use selvedge_sched::{IdleWorkers, RunRing};
+use std::hint;
+use std::sync::PoisonError;
 
 /// How often a worker looks for work before it sleeps: in an ordinary run, which is to end soon,
 /// and in one that lives on, because its environment needs the CPU. A `TaskPool` that spins takes

@@ -12,16 +12,15 @@
 //!
 //! Paper: [NCM11 §3.2].
 
-use std::collections::{BinaryHeap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::{cmp, fmt, iter, thread};
-
 use super::circle::{LOOKS, pause};
 use super::{GraphJob, Idle, Leave, Scheduler, Stay, run_workers};
 use crate::random::random;
 use crate::ready_step::ReadyStep;
 use crate::step::{Outlet, Worker};
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::{cmp, fmt, iter, thread};
 
 /// One stack, queue or heap of ready steps, from which all workers take.
 ///

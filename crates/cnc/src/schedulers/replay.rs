@@ -8,13 +8,12 @@
 //! that was put twice) are taken in the order in which they became ready. They have the same code
 //! and the same tag, so one does what the other would.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::iter;
-
 use super::{GraphJob, Scheduler};
 use crate::ready_step::ReadyStep;
 use crate::record::{RunOrder, line};
 use crate::step::Worker;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::iter;
 
 /// Runs the steps on the calling OS thread, in the order of a recorded run.
 ///

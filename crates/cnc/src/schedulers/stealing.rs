@@ -10,16 +10,14 @@
 //!
 //! Paper: [NCM11 §3.3].
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::{fmt, thread};
-
-use selvedge_sched::RunRing;
-
 use super::circle::{Closed, LOOKS_LIVING, LeftAs, Outside, WorkerCircle};
 use super::{GraphJob, Idle, Leave, Scheduler, Stay, run_workers};
 use crate::ready_step::ReadyStep;
 use crate::step::{Outlet, Worker};
+use selvedge_sched::RunRing;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::{fmt, thread};
 
 /// The number of steps that a worker can show.
 const SLOTS: usize = 256;

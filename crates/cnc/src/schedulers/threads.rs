@@ -8,14 +8,12 @@
 //!
 //! Paper: [NCM11 §3.2].
 
+use super::{GraphJob, Scheduler};
+use crate::lend::{LentJob, LentStep};
+use selvedge_core::{JoinHandle, spawn};
 use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-
-use selvedge_core::{JoinHandle, spawn};
-
-use super::{GraphJob, Scheduler};
-use crate::lend::{LentJob, LentStep};
 
 /// The main thread of a run, for a scheduler of threads.
 pub type MainThread = Pin<Box<dyn Future<Output = ()> + Send>>;

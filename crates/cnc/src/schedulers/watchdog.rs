@@ -1,12 +1,11 @@
 //! A scheduler that tells when a run makes no progress: [`Watchdog`]. It runs another scheduler,
 //! and an OS thread beside it looks at the graph's `Monitor`.
 
+use super::{GraphJob, Scheduler};
+use crate::monitor::{Monitor, Stalled};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fmt, thread};
-
-use super::{GraphJob, Scheduler};
-use crate::monitor::{Monitor, Stalled};
 
 /// Another scheduler, with an OS thread that tells when the run makes no progress: some steps wait
 /// for items, and for a given time no step has begun or ended.

@@ -3,12 +3,10 @@
 
 use std::mem::MaybeUninit;
 
+use super::{GONE, GetCount, SlotState, WokenSteps};
+use crate::primitives::{ItemCell, Ordering};
 #[cfg(not(loom))]
 use selvedge_core::internal::advise_huge_pages;
-
-use crate::primitives::{ItemCell, Ordering};
-
-use super::{GONE, GetCount, SlotState, WokenSteps};
 
 /// The bytes of the least array that asks the system for huge pages: two of them. In an array with
 /// a few million items the interrupts of small pages take as much time as all puts and gets

@@ -1,9 +1,8 @@
 //! The steps that waited for an item: [`WokenSteps`]. The put of the item takes them out of the
 //! state word, and makes them ready.
 
-use std::marker::PhantomData;
-
 use crate::waiters::{WaiterPool, place_at};
+use std::marker::PhantomData;
 
 /// The steps that waited for an item, the newest first.
 #[derive(Debug)]

@@ -9,17 +9,15 @@
 //! A step that `attend` refuses is dropped here, with its tag. It still counts as run, so that
 //! `Tally::outstanding` is 0 at the end of the run.
 
-use std::ptr;
-use std::sync::atomic::Ordering;
-
+use super::StepContext;
+use super::flags::InstanceFlags;
 use crate::item_store::ItemStore;
 use crate::key::ItemKey;
 use crate::monitor::{MissedItem, Monitor};
 use crate::ready_step::{ReadyStep, StepEntry};
 use crate::record::{Edge, EdgeEnd};
-
-use super::StepContext;
-use super::flags::InstanceFlags;
+use std::ptr;
+use std::sync::atomic::Ordering;
 
 impl<'g> StepContext<'g> {
     /// Runs an instance, if it is to run at all.

@@ -4,6 +4,7 @@
 //! An item that is there is noted, so that the gets of the body accept it. For an item that is not
 //! there the step waits, and declares all items again when it is there.
 
+use super::{DeclaredItem, MissedGet, StepContext};
 use crate::error::{Halted, StepResult};
 use crate::in_use::InUse;
 use crate::item_store::ItemStore;
@@ -12,8 +13,6 @@ use crate::ready_step::ReadyStep;
 use crate::record::EdgeEnd;
 use crate::slot::ItemSlot;
 use crate::storage::NoPlace;
-
-use super::{DeclaredItem, MissedGet, StepContext};
 
 impl<'g> StepContext<'g> {
     /// Declares that the running instance will get an item, or take it.

@@ -10,6 +10,7 @@
 //!
 //! Paper: [NCM11 §2.1] `get`.
 
+use super::{DeclaredItem, MissedGet, StepContext};
 use crate::any_items::GetClaim;
 use crate::error::{FaultCause, Halted, StepResult};
 use crate::in_use::InUse;
@@ -20,8 +21,6 @@ use crate::ready_step::ReadyStep;
 use crate::record::EdgeEnd;
 use crate::slot::{ItemSlot, Look};
 use crate::storage::{ItemPlace, NoPlace};
-
-use super::{DeclaredItem, MissedGet, StepContext};
 
 impl<'g> StepContext<'g> {
     /// The item of a key.

@@ -5,13 +5,11 @@
 //! because a direct-style thread may wait within a poll while another thread begins one; such polls
 //! end in any order.
 
+use super::StepContext;
+use crate::ready_step::ReadyStep;
 use std::cell::Cell;
 use std::process;
 use std::ptr;
-
-use crate::ready_step::ReadyStep;
-
-use super::StepContext;
 
 thread_local! {
     /// The innermost poll of an async step on this OS thread: the poll that began last and has not

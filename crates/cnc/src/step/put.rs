@@ -12,6 +12,7 @@
 //!
 //! Paper: [NCM11 §2.1] `put` and `putt`, §2.2 `newItemCol`.
 
+use super::StepContext;
 use crate::error::{Halted, StepResult};
 use crate::faults::{DoublePut, PutBy};
 use crate::first_panic::FirstPanic;
@@ -26,8 +27,6 @@ use crate::slot::{GetCount, ItemSlot, NO_STEP};
 use crate::storage::NoPlace;
 use crate::tag_word::to_word;
 use crate::tags::{TagCol, TagStore};
-
-use super::StepContext;
 
 impl<'g> StepContext<'g> {
     /// The step that has put an item.

@@ -15,11 +15,8 @@
 //! `SlotState::wait` has published it. Another worker may wake the step before that, so the counts
 //! are right only as a sum over all workers.
 
-use std::error::Error;
-use std::panic::{self, AssertUnwindSafe};
-use std::sync::atomic::Ordering;
-use std::thread;
-
+use super::flags::InstanceFlags;
+use super::{MissedGet, StepContext, Worker};
 use crate::core::Core;
 use crate::error::{FaultCause, Halted, StepResult};
 use crate::first_panic::{FirstPanic, drop_payload, take_message};
@@ -27,9 +24,10 @@ use crate::in_use::InUse;
 use crate::key::NO_TAG;
 use crate::ready_step::{ReadyStep, StepEntry};
 use crate::slot::SlotState;
-
-use super::flags::InstanceFlags;
-use super::{MissedGet, StepContext, Worker};
+use std::error::Error;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::Ordering;
+use std::thread;
 
 impl<'g> StepContext<'g> {
     /// Runs an instance.

@@ -16,13 +16,11 @@
 //! cancelled steps since the last round. `Graph::reset` drops all steps that wait
 //! ([`StepContext::drop_all`]).
 
-use std::sync::atomic::Ordering;
-
+use super::{StepContext, Worker};
 use crate::core::Core;
 use crate::first_panic::FirstPanic;
 use crate::ready_step::ReadyStep;
-
-use super::{StepContext, Worker};
+use std::sync::atomic::Ordering;
 
 impl<'g> StepContext<'g> {
     /// Settles the graph while no step is ready, and rests at the bell if none is ready after that.

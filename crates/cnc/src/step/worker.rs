@@ -9,13 +9,11 @@
 //! lives on. So a scheduler drops all its workers before it returns, and runs each step that it has
 //! taken.
 
-use std::sync::Arc;
-
+use super::{Outlet, StepContext};
 use crate::core::Core;
 use crate::ready_step::ReadyStep;
 use crate::tally::WorkerCounts;
-
-use super::{Outlet, StepContext};
+use std::sync::Arc;
 
 /// A worker of a run: it runs steps, and holds the steps that these make ready until the
 /// [`Scheduler`](crate::schedulers::Scheduler) takes them.

@@ -36,10 +36,9 @@ impl GoneKeys {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::GoneKeys;
     use crate::key::fold;
+    use std::collections::BTreeSet;
 
     #[test]
     fn words_in_any_order_are_as_in_a_set() {

@@ -12,15 +12,13 @@
 //!
 //! A place is freed with the table alone, so the end of a use touches memory that is a place still.
 
-use std::ptr;
-
+use super::gone::GoneKeys;
+use super::{ItemPlace, SHARDS};
 use crate::first_panic::FirstPanic;
 use crate::key::{ItemKey, fold, identity_of, is_word};
 use crate::primitives::{AtomicUsize, ItemCell, Mutex, Ordering, lock};
 use crate::slot::ItemSlot;
-
-use super::gone::GoneKeys;
-use super::{ItemPlace, SHARDS};
+use std::ptr;
 
 /// The places of a block at most.
 const BLOCK_MAX: usize = 1024;

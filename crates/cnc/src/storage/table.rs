@@ -1,15 +1,13 @@
 //! Items by their keys: [`ItemTable`], the hash table of a [`Storage`](super::Storage).
 
-use std::iter;
-use std::mem;
-use std::ptr;
-
+use super::SHARDS;
 use crate::first_panic::FirstPanic;
 use crate::key::{ItemKey, fold, identity_of};
 use crate::primitives::{AtomicPtr, AtomicU64, Mutex, Ordering, lock};
 use crate::slot::ItemSlot;
-
-use super::SHARDS;
+use std::iter;
+use std::mem;
+use std::ptr;
 
 /// The number of items in the first block of a shard. Each further block is twice as large.
 const FIRST_BLOCK: usize = 8;

@@ -1,10 +1,9 @@
 //! Each call that an async step has, under every scheduler: `take`, `fork`, `items`, `item`, `putt`
 //! and `is_cancelled`. Also their errors.
 
+use crate::schedulers::each;
 use selvedge_cnc::schedulers::{OneByOne, Scheduler};
 use selvedge_cnc::{FaultCause, GraphError, ItemCol, Items, Stuck, graph};
-
-use crate::schedulers::each;
 
 /// The text of a run that fails.
 fn report(error: &GraphError) -> String {

@@ -1,12 +1,10 @@
 //! Single steps and whole step collections that are cancelled, and circles of steps that wait.
 
-use std::sync::Arc;
-use std::thread;
-
+use crate::schedulers::each;
 use selvedge_cnc::schedulers::{OneByOne, Scheduler, Stealing};
 use selvedge_cnc::{FinishedGraph, Graph, GraphError, ItemCol, Items, StepCol, TagCol, graph};
-
-use crate::schedulers::each;
+use std::sync::Arc;
+use std::thread;
 
 #[test]
 fn a_cancelled_tag_does_not_run_and_what_needs_it_is_reported() {

@@ -1,12 +1,10 @@
 //! Destructors that panic keep nothing else from being dropped, and lose no count.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-
+use crate::schedulers::each;
 use selvedge_cnc::schedulers::OneByOne;
 use selvedge_cnc::{FaultCause, GraphError, ItemKey, Items, graph};
-
-use crate::schedulers::each;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Counts its drop, and panics in each third one.
 struct Drops<'a>(&'a AtomicUsize);

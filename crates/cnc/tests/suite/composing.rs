@@ -1,14 +1,12 @@
 //! Reductions, joins, affinity and lent jobs.
 
+use crate::schedulers::each;
+use selvedge_cnc::schedulers::{Affine, GraphJob, Scheduler};
+use selvedge_cnc::{Items, graph};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
-
-use selvedge_cnc::schedulers::{Affine, GraphJob, Scheduler};
-use selvedge_cnc::{Items, graph};
-
-use crate::schedulers::each;
 
 /// How many items are reduced: up to 16, up to 256, and more. A reduction joins 16 at a time.
 const COUNTS: &[u32] = if cfg!(miri) { &[0, 1, 2, 16, 17, 33] } else { &[0, 1, 2, 16, 17, 256, 257, 600] };

@@ -1,5 +1,11 @@
 //! Errors are the same under every scheduler.
 
+use crate::schedulers::each;
+use selvedge_cnc::schedulers::{GraphJob, OneByOne, Scheduler, TaskPool};
+use selvedge_cnc::{
+    AsyncStep, FaultCause, Graph, GraphError, ItemCol, ItemKey, Items, StepContext, StepFault, StepResult,
+    graph,
+};
 use std::fmt;
 use std::future::poll_fn;
 use std::hash::{Hash, Hasher};
@@ -8,14 +14,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::process::{ExitCode, Termination};
 use std::task::{Context, Poll};
-
-use selvedge_cnc::schedulers::{GraphJob, OneByOne, Scheduler, TaskPool};
-use selvedge_cnc::{
-    AsyncStep, FaultCause, Graph, GraphError, ItemCol, ItemKey, Items, StepContext, StepFault, StepResult,
-    graph,
-};
-
-use crate::schedulers::each;
 
 /// The report of a graph that ends badly, under every scheduler.
 fn report_everywhere(expected: &str, program: impl for<'g> Fn(&'g Graph<'g, '_>)) {

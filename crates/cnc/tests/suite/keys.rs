@@ -2,12 +2,11 @@
 //! another one for another key, has the key's order and no more than its bits, and the key comes
 //! back. And the items of a graph are found by keys of each type, packed or hashed.
 
+use selvedge_cnc::schedulers::Stealing;
+use selvedge_cnc::{Grid, ItemKey, Items, graph};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
-
-use selvedge_cnc::schedulers::Stealing;
-use selvedge_cnc::{Grid, ItemKey, Items, graph};
 
 /// A random value, often at an end of its range.
 trait Sample: Sized {

@@ -1,11 +1,10 @@
 //! Schedulers that lend the job, and schedulers that misuse what they have.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use selvedge_cnc::schedulers::{GraphJob, OneByOne, Scheduler};
 use selvedge_cnc::{Graph, Items, graph};
 use selvedge_core::round_robin;
 use selvedge_direct::{direct, spawn, wait, yield_now};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Lends the job twice, and has a worker of the first loan run a step of the second one.
 struct MixesLoans;

@@ -1,5 +1,8 @@
 //! An environment that puts, gets and rests while its graph runs.
 
+use crate::schedulers::each;
+use selvedge_cnc::schedulers::{Affine, GraphJob, OneByOne, Scheduler, Stealing, TaskPool, Watchdog};
+use selvedge_cnc::{FaultCause, Graph, GraphError, Items, StepResult, TagCol, graph};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -8,11 +11,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
-
-use selvedge_cnc::schedulers::{Affine, GraphJob, OneByOne, Scheduler, Stealing, TaskPool, Watchdog};
-use selvedge_cnc::{FaultCause, Graph, GraphError, Items, StepResult, TagCol, graph};
-
-use crate::schedulers::each;
 
 const USERS: u64 = 3;
 const ROUNDS: u64 = if cfg!(miri) { 2 } else { 4 };

@@ -1,11 +1,9 @@
 //! What a step does with the error of a missing item has no influence on the result.
 
-use std::fmt;
-
+use crate::schedulers::each;
 use selvedge_cnc::schedulers::OneByOne;
 use selvedge_cnc::{FaultCause, Graph, GraphError, Items, StepContext, StepResult, graph};
-
-use crate::schedulers::each;
+use std::fmt;
 
 const TAGS: u32 = if cfg!(miri) { 3 } else { 12 };
 

@@ -1,13 +1,11 @@
 //! What a monitor shows of a run, and when a watchdog tells that there is no progress.
 
+use crate::schedulers::each;
+use selvedge_cnc::schedulers::{GraphJob, OneByOne, Scheduler, Stealing, TaskPool, Watchdog};
+use selvedge_cnc::{Graph, GraphError, Items, Stalled, StepProgress, graph};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, mpsc};
 use std::time::Duration;
-
-use selvedge_cnc::schedulers::{GraphJob, OneByOne, Scheduler, Stealing, TaskPool, Watchdog};
-use selvedge_cnc::{Graph, GraphError, Items, Stalled, StepProgress, graph};
-
-use crate::schedulers::each;
 
 /// The tags of each kind of step but ranges, which have twice as many.
 const TAGS: u32 = if cfg!(miri) { 3 } else { 20 };

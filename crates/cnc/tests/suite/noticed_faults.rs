@@ -1,11 +1,10 @@
 //! Faults that the peers of this crate have are put into a graph here. What the other tests look at
 //! notices each of them.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-
 use selvedge_cnc::schedulers::{GraphJob, OneByOne, Scheduler, TaskPool};
 use selvedge_cnc::{GraphError, Items, graph};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// A sum along a line of steps. All but one of them miss their item at first.
 fn line(scheduler: &dyn Scheduler) -> Result<Option<u64>, GraphError> {

@@ -1,11 +1,9 @@
 //! Steps that the puts of items prescribe.
 
-use std::collections::BTreeMap;
-
+use crate::schedulers::each;
 use selvedge_cnc::schedulers::{OneByOne, Scheduler};
 use selvedge_cnc::{FaultCause, GraphError, Items, graph};
-
-use crate::schedulers::each;
+use std::collections::BTreeMap;
 
 const ITEMS: u32 = if cfg!(miri) { 9 } else { 60 };
 

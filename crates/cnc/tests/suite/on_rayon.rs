@@ -1,11 +1,10 @@
 //! A scheduler of the program's own: the steps of a graph on rayon's thread pool. `figures`
 //! measures this file too.
 
-use std::fmt;
-
 use rayon::{Scope, ThreadPool, ThreadPoolBuilder};
 use selvedge_cnc::ReadyStep;
 use selvedge_cnc::schedulers::{GraphJob, Scheduler};
+use std::fmt;
 
 /// Runs steps as tasks of rayon's. The pool's threads steal them from each other.
 pub(crate) struct OnRayon(ThreadPool);

@@ -1,5 +1,8 @@
 //! The program keeps the handle of an async step after the step has ended.
 
+use crate::schedulers::each;
+use selvedge_cnc::schedulers::{GraphJob, OneByOne, Scheduler};
+use selvedge_cnc::{AsyncStep, FaultCause, Graph, GraphError, ItemCol, Items, StepResult, graph};
 use std::future::Future;
 use std::marker::PhantomPinned;
 use std::mem;
@@ -10,11 +13,6 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::thread;
-
-use selvedge_cnc::schedulers::{GraphJob, OneByOne, Scheduler};
-use selvedge_cnc::{AsyncStep, FaultCause, Graph, GraphError, ItemCol, Items, StepResult, graph};
-
-use crate::schedulers::each;
 
 type Kept<'g> = Arc<Mutex<Option<AsyncStep<'g>>>>;
 

@@ -1,13 +1,11 @@
 //! Steps over ranges of each kind of number, in one, two and three axes.
 
+use crate::schedulers::each;
+use selvedge_cnc::schedulers::{Scheduler, Stealing};
+use selvedge_cnc::{Graph, ItemCol, RangeNumber, StepContext, StepResult, graph};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::ops::Range;
-
-use selvedge_cnc::schedulers::{Scheduler, Stealing};
-use selvedge_cnc::{Graph, ItemCol, RangeNumber, StepContext, StepResult, graph};
-
-use crate::schedulers::each;
 
 /// The begin and the end of each axis, as the body got them.
 type Block = [(u64, u64); 3];

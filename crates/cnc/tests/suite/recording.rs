@@ -1,11 +1,9 @@
 //! What is recorded of a run, and runs in a recorded order.
 
-use std::collections::BTreeMap;
-
+use crate::schedulers::each;
 use selvedge_cnc::schedulers::{OneByOne, Replay, RunOrder, Scheduler, TaskPool};
 use selvedge_cnc::{Items, Recording, graph};
-
-use crate::schedulers::each;
+use std::collections::BTreeMap;
 
 /// The rows and the columns of the table. The first of each has values, and the others have steps.
 const SIDE: u32 = if cfg!(miri) { 4 } else { 6 };

@@ -1,14 +1,12 @@
 //! Graphs that are reset and run again.
 
+use crate::schedulers::each;
+use selvedge_cnc::schedulers::{OneByOne, Scheduler, Stealing};
+use selvedge_cnc::{AsyncStep, GraphError, Items, graph};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-
-use selvedge_cnc::schedulers::{OneByOne, Scheduler, Stealing};
-use selvedge_cnc::{AsyncStep, GraphError, Items, graph};
-
-use crate::schedulers::each;
 
 const ITEMS: u32 = if cfg!(miri) { 4 } else { 40 };
 const ROUNDS: u64 = if cfg!(miri) { 2 } else { 3 };

@@ -1,15 +1,13 @@
 //! A graph's result is the same under every scheduler.
 
+use crate::schedulers::each;
+use selvedge_cnc::schedulers::{OneByOne, Scheduler};
+use selvedge_cnc::{Graph, GraphError, ItemCol, ItemKey, Items, StepResult, graph};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Mutex;
-
-use selvedge_cnc::schedulers::{OneByOne, Scheduler};
-use selvedge_cnc::{Graph, GraphError, ItemCol, ItemKey, Items, StepResult, graph};
-
-use crate::schedulers::each;
 
 /// The hash of all items of a collection, in the order of their keys.
 fn digest<'g, K, V>(graph: &'g Graph<'g, '_>, scheduler: &dyn Scheduler, items: ItemCol<'g, K, V>) -> u64

@@ -1,12 +1,10 @@
 //! What a run reports does not depend on the schedule, nor on the number of runs.
 
-use std::sync::Mutex;
-use std::sync::mpsc;
-
+use crate::schedulers::each;
 use selvedge_cnc::schedulers::{OneByOne, Replay, Scheduler, TaskPool};
 use selvedge_cnc::{FaultCause, FinishedGraph, Graph, GraphError, ItemKey, Items, graph};
-
-use crate::schedulers::each;
+use std::sync::Mutex;
+use std::sync::mpsc;
 
 fn text(end: Result<FinishedGraph<'_>, GraphError>) -> String {
     end.map(|_| ()).expect_err("the graph has a fault").to_string()

@@ -1,12 +1,10 @@
 //! Every scheduler, for tests that hold under all of them.
 
-use std::sync::OnceLock;
-
+use crate::on_rayon::OnRayon;
 use selvedge_cnc::schedulers::{Affine, MainThread, OneByOne, Scheduler, Stealing, TaskPool, ThreadPerStep};
 use selvedge_core::{NoEvents, round_robin};
 use selvedge_sched::{priority, work_stealing};
-
-use crate::on_rayon::OnRayon;
+use std::sync::OnceLock;
 
 /// The seeds that a test tries with one worker, without `CNC_SEEDS`. More workers try fewer.
 const SEEDS: u64 = 40;

@@ -1,11 +1,9 @@
 //! Collections in which an item that has gone leaves nothing behind.
 
-use std::sync::Arc;
-
+use crate::schedulers::each;
 use selvedge_cnc::schedulers::{OneByOne, Stealing};
 use selvedge_cnc::{FaultCause, GraphError, ItemKey, Items, graph};
-
-use crate::schedulers::each;
+use std::sync::Arc;
 
 const ITEMS: u32 = if cfg!(miri) { 40 } else { 400 };
 

@@ -7,9 +7,8 @@
 
 mod load;
 
-use std::process::ExitCode;
-
 use load::{HELP, NoPlan, Plan};
+use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let plan = match Plan::from_command_line() {

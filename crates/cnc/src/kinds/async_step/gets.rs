@@ -6,11 +6,7 @@
 //! again. So the future registers no waker, and the step may wait for nothing else meanwhile.
 //! [`Awaited`] notices a future that is dropped before.
 
-use std::fmt;
-use std::pin::Pin;
-use std::ptr;
-use std::task::{Context, Poll};
-
+use super::AsyncStep;
 use crate::any_items::GetClaim;
 use crate::error::{FaultCause, Halted, StepResult};
 use crate::in_use::InUse;
@@ -22,8 +18,10 @@ use crate::record::EdgeEnd;
 use crate::slot::Look;
 use crate::step::StepContext;
 use crate::storage::ItemPlace;
-
-use super::AsyncStep;
+use std::fmt;
+use std::pin::Pin;
+use std::ptr;
+use std::task::{Context, Poll};
 
 /// The step of a future, and whether the step waits for the future's item.
 struct Awaited<'s, 'g> {

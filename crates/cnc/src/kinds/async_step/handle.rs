@@ -5,10 +5,7 @@
 //! the list of polls. The claims are in the handle, because references to counted items borrow it;
 //! its drop returns them.
 
-use std::fmt;
-use std::ptr;
-use std::sync::PoisonError;
-
+use super::{Get, Take};
 use crate::any_items::GetClaim;
 use crate::core::Core;
 use crate::error::StepResult;
@@ -18,8 +15,9 @@ use crate::key::ItemKey;
 use crate::primitives::{AtomicU64, Mutex, Ordering};
 use crate::ready_step::ReadyStep;
 use crate::step::{PollEntry, StepContext};
-
-use super::{Get, Take};
+use std::fmt;
+use std::ptr;
+use std::sync::PoisonError;
 
 /// The graph, as an async step sees it.
 ///

@@ -1,11 +1,10 @@
 //! A random graph as a graph of the crate.
 
+use super::spec::{Counts, End, Kept, Kind, Node, Outcome, Pairs, Spec, class, mix};
 use selvedge_cnc::schedulers::Scheduler;
 use selvedge_cnc::{
     AsyncStep, FaultCause, Graph, GraphError, ItemCol, Items, StepContext, StepResult, TagCol, graph,
 };
-
-use super::spec::{Counts, End, Kept, Kind, Node, Outcome, Pairs, Spec, class, mix};
 
 /// The collections of a random graph.
 #[derive(Clone, Copy)]

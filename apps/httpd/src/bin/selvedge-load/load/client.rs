@@ -5,21 +5,19 @@
 //!
 //! `selvedge-load`'s `main` calls [`run`] with the plan.
 
+use super::plan::Plan;
+use super::reply::{Known, Replies};
+use super::report::{Report, Tally};
+use super::sleepless::Sleepless;
+use selvedge_core::{Time, round_robin_over, spawn_local};
+use selvedge_io::EventLoop;
+use selvedge_io::net::TcpStream;
+use selvedge_io::time::sleep;
 use std::cell::{Cell, RefCell};
 use std::error::Error;
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
-
-use selvedge_core::{Time, round_robin_over, spawn_local};
-use selvedge_io::EventLoop;
-use selvedge_io::net::TcpStream;
-use selvedge_io::time::sleep;
-
-use super::plan::Plan;
-use super::reply::{Known, Replies};
-use super::report::{Report, Tally};
-use super::sleepless::Sleepless;
 
 /// As much as one `recv` takes.
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -190,12 +188,11 @@ impl Random {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use std::collections::HashSet;
     use std::io::{BufRead, BufReader, Write};
     use std::net::{SocketAddr, TcpListener};
     use std::sync::{Arc, Mutex};
-
-    use super::*;
 
     /// A server that answers each request with `reply(path, number of the request on its
     /// connection)`, and ends the connection when there is none.

@@ -3,11 +3,10 @@
 //! `selvedge-load`'s `main` makes it, and `client.rs` runs it. All names are looked up and all
 //! requests are written here, so that a run itself does neither.
 
+use lexopt::prelude::*;
 use std::fs;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
-
-use lexopt::prelude::*;
 
 /// The help text.
 pub(crate) const HELP: &str = "\

@@ -3,12 +3,11 @@
 //!
 //! `figures` reads that JSON (`web/load.rs` there), so its names are an interface.
 
-use std::fmt::{self, Display};
-use std::time::Duration;
-
 use super::histogram::Histogram;
 use super::plan::Plan;
 use super::reply::Completed;
+use std::fmt::{self, Display};
+use std::time::Duration;
 
 /// What the clients count.
 #[derive(Debug)]

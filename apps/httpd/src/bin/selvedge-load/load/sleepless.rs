@@ -1,12 +1,11 @@
 //! `Sleepless`: an event loop that never sleeps in the kernel, for `--busy-poll`. `client.rs` runs
 //! its scheduler over it in place of the ordinary loop.
 
+use selvedge_core::{Cpu, Events, Trace, Unpark};
+use selvedge_io::EventLoop;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-
-use selvedge_core::{Cpu, Events, Trace, Unpark};
-use selvedge_io::EventLoop;
 
 /// The event loop of a program that has a CPU of its own: whatever the scheduler is ready to wait,
 /// it only looks.
