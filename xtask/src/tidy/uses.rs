@@ -7,30 +7,14 @@
 
 use super::{Problem, Tree};
 
-/// The directories with groups still. The list only shrinks.
-const GROUPED: [&str; 5] = ["apps/ftpd/", "apps/httpd/", "apps/make/", "crates/cnc/", "xtask/"];
-
 /// Reports each import that a blank line sets apart from the import before it.
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
-    check_but(tree, &GROUPED)
-}
-
-fn check_but(tree: &Tree, grouped: &[&str]) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    let mut met = vec![false; grouped.len()];
-    for (file, source) in tree.ending_in(".rs") {
-        let apart = set_apart(source);
-        match grouped.iter().position(|directory| file.starts_with(directory)) {
-            Some(at) => met[at] |= !apart.is_empty(),
-            None => problems.extend(apart.into_iter().map(|line| {
-                Problem::new(file, line, "a blank line sets this import apart: one group, in rustfmt's order")
-            })),
-        }
-    }
-    let ended = grouped.iter().zip(met).filter(|(_, met)| !met);
-    problems
-        .extend(ended.map(|(directory, _)| Problem::new(directory, 0, "it has one group: shrink the list")));
-    problems
+    let message = "a blank line sets this import apart: one group, in rustfmt's order";
+    tree.ending_in(".rs")
+        .flat_map(|(file, source)| {
+            set_apart(source).into_iter().map(move |line| Problem::new(file, line, message))
+        })
+        .collect()
 }
 
 /// The lines of imports behind a blank line that ends an import. Only the imports of the file's own
@@ -78,10 +62,10 @@ mod tests {
     }
 
     #[test]
-    fn the_list_of_groups_shrinks() {
+    fn an_import_that_is_set_apart_is_reported() {
         let tree = Tree::of(&[("a/src/b.rs", "use a::b;\n\nuse c::d;\n"), ("c/src/b.rs", "use a::b;\n")]);
-        assert_eq!(check_but(&tree, &["a/"]), []);
-        let problems = check_but(&tree, &["a/", "c/"]);
-        assert_eq!(problems, [Problem::new("c/", 0, "it has one group: shrink the list")]);
+        let problems = check(&tree);
+        assert_eq!(problems.len(), 1);
+        assert!(format!("{:?}", problems[0]).contains("a/src/b.rs"), "{problems:?}");
     }
 }

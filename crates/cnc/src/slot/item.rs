@@ -2,7 +2,6 @@
 //! read, move or drop the value; the head of `slot.rs` has the argument.
 
 use std::mem::MaybeUninit;
-
 use super::{GONE, GetCount, SlotState, WokenSteps};
 use crate::primitives::{ItemCell, Ordering};
 #[cfg(not(loom))]

@@ -56,7 +56,7 @@ struct Growing<K, V, R> {
     tables: Vec<*mut Entries>,
     /// The blocks of items, each filled from its front. After a reset all are empty, and are filled
     /// once more in their order.
-    blocks: Blocks<K, V, R>,
+    blocks: ItemBlocks<K, V, R>,
 }
 
 // SAFETY: the pointers are those of boxes that the shard owns.
@@ -226,11 +226,11 @@ impl<K, V, R> Shard<K, V, R> {
 }
 
 /// The items of a shard in their blocks.
-type Blocks<K, V, R> = Vec<Vec<Keyed<K, V, R>>>;
+type ItemBlocks<K, V, R> = Vec<Vec<Keyed<K, V, R>>>;
 
 impl<K, V, R> Growing<K, V, R> {
     /// Takes the items out: their number, and the blocks.
-    fn take(&mut self) -> (usize, Blocks<K, V, R>) {
+    fn take(&mut self) -> (usize, ItemBlocks<K, V, R>) {
         (mem::take(&mut self.keys), mem::take(&mut self.blocks))
     }
 }
