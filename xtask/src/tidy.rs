@@ -15,6 +15,7 @@ mod glossary;
 mod imports;
 mod layers;
 mod layout;
+mod lengths;
 mod links;
 pub(crate) mod markdown;
 mod names;
@@ -71,6 +72,7 @@ pub(crate) fn run(concordance: Concordance) -> Result<(), String> {
         errors::check(&tree),
         compile_fail::check(&tree),
         uses::check(&tree),
+        lengths::check(&tree),
     ]
     .concat();
     for problem in &problems {

@@ -59,12 +59,7 @@ pub(crate) enum ServedContent {
 /// It cannot start, or a listener fails.
 pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Result<(), StartupError> {
     let Served { options, stack, process, content } = served;
-    let workers = match options.workers {
-        Some(workers) => workers,
-        // Several processes share the processors.
-        None if process.processes > 1 => 1,
-        None => std::thread::available_parallelism()?.get(),
-    };
+    let workers = workers(&options, &process)?;
     let program = std::env::current_exe()?;
     let mut none = HandedFiles::default();
     let handed = predecessor.as_mut().map_or(&mut none, |predecessor| &mut predecessor.files);
@@ -80,16 +75,11 @@ pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Re
     };
     // Of several processes each answers its parent.
     let commands = handed.take(&HandedName::Commands).pop().map(UnixListener::from_fd).transpose()?;
-    if let Some(control) = &mut control {
-        handing.append(&mut control.handing);
-    }
+    control.iter_mut().for_each(|control| handing.append(&mut control.handing));
     let mut pid_file = PidFile::open(process.pid_file.as_deref().filter(|_| !several), handed)?;
     pid_file.hand(&mut handing)?;
     let takes_over = predecessor.is_some() && !several;
-    let reports = match takes_over {
-        false => Reports::open(process.report.as_deref())?,
-        true => Reports::inherited(),
-    };
+    let reports = if takes_over { Reports::inherited() } else { Reports::open(process.report.as_deref())? };
     reporting::begin(process.level, process.report.is_some() || background::is_daemon());
     privileges::drop_to(process.user.as_deref(), process.group.as_deref())?;
     let _seeing = selvedge_see::from_environment().map_err(StartupError::other)?;
@@ -100,13 +90,7 @@ pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Re
     pid_file.write()?;
     announce(&what, &bound.urls, &options.log);
     reports.begin()?;
-    if !takes_over {
-        systemd::notify("READY=1");
-    }
-    // One that hands over tells systemd itself.
-    if let Some(predecessor) = predecessor.take() {
-        predecessor.relieve();
-    }
+    relieve(predecessor.take(), takes_over);
     let watched = systemd::watchdog().map_or(0, |_| workers);
     let server = Server {
         site,
@@ -134,13 +118,35 @@ pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Re
     if server.shared.handed_over.is_requested() {
         bound.paths.leave();
         pid_file.leave();
-        if let Some(control) = &mut control {
-            control.paths.leave();
-        }
+        control.iter_mut().for_each(|control| control.paths.leave());
     } else {
         systemd::notify("STOPPING=1");
     }
     ended
+}
+
+/// The number of workers of a process.
+///
+/// # Errors
+/// The system does not tell how many processors there are.
+fn workers(options: &Options, process: &ProcessSettings) -> io::Result<usize> {
+    Ok(match options.workers {
+        Some(workers) => workers,
+        // Several processes share the processors.
+        None if process.processes > 1 => 1,
+        None => std::thread::available_parallelism()?.get(),
+    })
+}
+
+/// Tells systemd and the predecessor that the server serves.
+fn relieve(predecessor: Option<Predecessor>, takes_over: bool) {
+    if !takes_over {
+        systemd::notify("READY=1");
+    }
+    // A predecessor that hands over tells systemd itself.
+    if let Some(predecessor) = predecessor {
+        predecessor.relieve();
+    }
 }
 
 /// Runs a worker for each of the listeners, to the end of all.

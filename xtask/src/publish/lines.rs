@@ -40,6 +40,135 @@ struct Line<'a> {
     points: Vec<(f64, f64)>,
 }
 
+/// Where the lines of a plot lie.
+struct Frame<'a> {
+    lines: Vec<Line<'a>>,
+    across: Scale,
+    scale: Scale,
+    top: f64,
+    width: f64,
+    height: f64,
+    /// The width of the names at the ends, with the room for what leads there; 0 if the plot has a
+    /// legend.
+    names: f64,
+}
+
+impl<'a> Frame<'a> {
+    fn new(top: f64, sizes: &[(f64, Vec<&'a Row>)], aims: &[(f64, f64)]) -> Frame<'a> {
+        let lines = lines(sizes);
+        let values = lines.iter().flat_map(|line| &line.points).chain(aims).map(|(_, value)| *value);
+        let (least, most) = values.fold((f64::MAX, 0.0), |(a, b), value| (value.min(a), value.max(b)));
+        let scale = if most / least > LOGARITHMIC && least > 0.0 {
+            Scale::decades(least, most)
+        } else {
+            Scale::linear(most)
+        };
+        let is_many = lines.len() >= MANY;
+        let names = if is_many {
+            lines.iter().map(|line| width_of(&line.row.system, AXIS)).fold(0.0, f64::max) + 22.0
+        } else {
+            0.0
+        };
+        let height = if is_many { HEIGHT.max(STEP * lines.len() as f64) } else { HEIGHT };
+        let width = WIDTH - LEFT - 2.0 * BORDER - names;
+        Frame { lines, across: across(sizes), scale, top, width, height, names }
+    }
+
+    fn bottom(&self) -> f64 {
+        self.top + self.height
+    }
+
+    fn x(&self, size: f64) -> f64 {
+        LEFT + self.width * self.across.position(size)
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        self.top + self.height * (1.0 - self.scale.position(value))
+    }
+
+    fn at(&self, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+        points.iter().map(|(size, value)| (self.x(*size), self.y(*value))).collect()
+    }
+
+    /// Draws the ticks of both axes, and what the sizes count.
+    fn draw_axes(&self, canvas: &mut Canvas, noun: &str, sizes: &[(f64, Vec<&Row>)]) {
+        for tick in self.scale.ticks() {
+            let y = self.y(tick);
+            canvas.line("grid", "", &[(LEFT, y), (WIDTH - BORDER - self.names, y)]);
+            canvas.text("axis", Anchor::End, LEFT - 5.0, y + 4.0, &short(tick));
+        }
+        let bottom = self.bottom();
+        let mut free = 0.0;
+        for (size, _) in sizes {
+            let x = self.x(*size);
+            canvas.line("grid", "", &[(x, bottom), (x, bottom + 4.0)]);
+            let half = width_of(&short(*size), AXIS) / 2.0;
+            // A label that would stand on the one before it is left out; its tick stays.
+            let middle = x.min(WIDTH - self.names - half - 2.0);
+            if middle - half >= free {
+                canvas.text("axis", Anchor::Middle, middle, bottom + AXIS + 6.0, &short(*size));
+                free = middle + half + 3.0;
+            }
+        }
+        canvas.text("axis", Anchor::Middle, LEFT + self.width / 2.0, bottom + 2.0 * AXIS + 10.0, noun);
+    }
+
+    fn draw_aims(&self, canvas: &mut Canvas, aims: &[(f64, f64)]) {
+        // One aim alone is a short line.
+        let mut points = self.at(aims);
+        if let [(x, y)] = points[..] {
+            points = vec![(x - 14.0, y), (x + 14.0, y)];
+        }
+        canvas.line("aim", "", &points);
+    }
+
+    /// Draws the lines, each with its name at its end.
+    fn draw_named_lines(&self, canvas: &mut Canvas) {
+        let ends: Vec<_> =
+            self.lines.iter().map(|line| self.at(&line.points)[line.points.len() - 1]).collect();
+        let places = spread(&ends.iter().map(|(_, y)| *y).collect::<Vec<_>>(), self.top, self.bottom());
+        let label = WIDTH - BORDER - self.names + 18.0;
+        // Ours lies over the others.
+        for (index, line) in self.lines.iter().enumerate().rev() {
+            let style = patterned(index, line.row.is_ours());
+            let place = places[index];
+            canvas.line("grid", "", &[ends[index], (label - 14.0, place), (label - 3.0, place)]);
+            canvas.line("series", &style, &self.at(&line.points));
+            for point in self.at(&line.points) {
+                canvas.marker(index, &fill(&style), point);
+            }
+            canvas.marker(index, &fill(&style), (label - 6.0, place));
+            canvas.text("axis", Anchor::Start, label, place + 4.0, &line.row.system);
+        }
+    }
+
+    /// Draws the lines, and their legend below `y`. Returns the y of its last line.
+    fn draw_lines(&self, canvas: &mut Canvas, mut y: f64) -> f64 {
+        let (mut ours, mut others) = (0, 0);
+        let mut drawn = Vec::new();
+        for line in &self.lines {
+            let (style, shape) = if line.row.is_ours() {
+                ours += 1;
+                (OURS[(ours - 1) % OURS.len()], 0)
+            } else {
+                others += 1;
+                (OTHERS[(others - 1) % OTHERS.len()], others)
+            };
+            drawn.push((line, style, shape));
+            y = entry(canvas, y, line, style, shape);
+        }
+        // Ours lies over the others.
+        for (line, style, shape) in drawn.into_iter().rev() {
+            let points = self.at(&line.points);
+            canvas.line("series", style, &points);
+            for point in points {
+                canvas.marker(shape, &fill(style), point);
+            }
+        }
+        y
+    }
+}
+
 /// Draws `sizes`, each with its rows, which have one unit. `noun` names the things that the sizes
 /// count.
 pub(super) fn draw(title: &str, alt: &str, noun: &str, sizes: &[(f64, Vec<&Row>)]) -> String {
@@ -49,109 +178,24 @@ pub(super) fn draw(title: &str, alt: &str, noun: &str, sizes: &[(f64, Vec<&Row>)
     let better = Better::of(&all);
     let aims: Vec<(f64, f64)> =
         sizes.iter().filter_map(|(size, rows)| Some((*size, aim(rows, better)?))).collect();
-
-    let values = all.iter().filter_map(|row| row.value.as_ref().ok().copied());
-    let values: Vec<f64> = values.chain(aims.iter().map(|(_, aim)| *aim)).collect();
-    let (least, most) = values.iter().fold((f64::MAX, 0.0), |(a, b), v| (v.min(a), v.max(b)));
-    let scale = if most / least > LOGARITHMIC && least > 0.0 {
-        Scale::decades(least, most)
-    } else {
-        Scale::linear(most)
-    };
-    let across = across(sizes);
-    let lines = lines(sizes);
-    let is_many = lines.len() >= MANY;
-    // The width of the names at the ends, with the room for what leads there.
-    let names = if is_many {
-        lines.iter().map(|line| width_of(&line.row.system, AXIS)).fold(0.0, f64::max) + 22.0
-    } else {
-        0.0
-    };
-    let height = if is_many { HEIGHT.max(STEP * lines.len() as f64) } else { HEIGHT };
-    let width = WIDTH - LEFT - 2.0 * BORDER - names;
-    let x = |size: f64| LEFT + width * across.position(size);
-    let y = |value: f64| top + height * (1.0 - scale.position(value));
+    let frame = Frame::new(top, sizes, &aims);
     let unit = all.iter().find_map(|row| row.value.is_ok().then_some(row.unit.as_str())).unwrap_or("");
-
     canvas.text("axis", Anchor::Start, BORDER, top - 12.0, &format!("{unit}, {}", better.words()));
-    for tick in scale.ticks() {
-        canvas.line("grid", "", &[(LEFT, y(tick)), (WIDTH - BORDER - names, y(tick))]);
-        canvas.text("axis", Anchor::End, LEFT - 5.0, y(tick) + 4.0, &short(tick));
-    }
-    let bottom = top + height;
-    let mut free = 0.0;
-    for (size, _) in sizes {
-        canvas.line("grid", "", &[(x(*size), bottom), (x(*size), bottom + 4.0)]);
-        let half = width_of(&short(*size), AXIS) / 2.0;
-        // A label that would stand on the one before it is left out; its tick stays.
-        let middle = x(*size).min(WIDTH - names - half - 2.0);
-        if middle - half >= free {
-            canvas.text("axis", Anchor::Middle, middle, bottom + AXIS + 6.0, &short(*size));
-            free = middle + half + 3.0;
-        }
-    }
-    canvas.text("axis", Anchor::Middle, LEFT + width / 2.0, bottom + 2.0 * AXIS + 10.0, noun);
-    let at =
-        |points: &[(f64, f64)]| points.iter().map(|(size, value)| (x(*size), y(*value))).collect::<Vec<_>>();
+    frame.draw_axes(&mut canvas, noun, sizes);
     if !aims.is_empty() {
-        // One aim alone is a short line.
-        let mut points = at(&aims);
-        if let [(x, y)] = points[..] {
-            points = vec![(x - 14.0, y), (x + 14.0, y)];
-        }
-        canvas.line("aim", "", &points);
+        frame.draw_aims(&mut canvas, &aims);
     }
-
-    let mut legend = bottom + 2.0 * AXIS + 18.0;
-    if is_many {
-        let ends = lines.iter().map(|line| at(&line.points)[line.points.len() - 1]).collect::<Vec<_>>();
-        let places = spread(&ends.iter().map(|(_, y)| *y).collect::<Vec<_>>(), top, bottom);
-        let label = WIDTH - BORDER - names + 18.0;
-        // Ours lies over the others.
-        for (index, line) in lines.iter().enumerate().rev() {
-            let style = patterned(index, line.row.is_ours());
-            canvas.line(
-                "grid",
-                "",
-                &[ends[index], (label - 14.0, places[index]), (label - 3.0, places[index])],
-            );
-            canvas.line("series", &style, &at(&line.points));
-            for point in at(&line.points) {
-                canvas.marker(index, &fill(&style), point);
-            }
-            canvas.marker(index, &fill(&style), (label - 6.0, places[index]));
-            canvas.text("axis", Anchor::Start, label, places[index] + 4.0, &line.row.system);
-        }
-        if !aims.is_empty() {
-            legend = aim_entry(&mut canvas, legend, better);
-        }
-        return canvas.finish(alt, legend + BORDER);
-    }
-    let (mut ours, mut others) = (0, 0);
-    let mut drawn = Vec::new();
-    for line in &lines {
-        let (style, shape) = if line.row.is_ours() {
-            ours += 1;
-            (OURS[(ours - 1) % OURS.len()], 0)
-        } else {
-            others += 1;
-            (OTHERS[(others - 1) % OTHERS.len()], others)
-        };
-        drawn.push((line, style, shape));
-        legend = entry(&mut canvas, legend, line, style, shape);
-    }
-    // Ours lies over the others.
-    for (line, style, shape) in drawn.into_iter().rev() {
-        let points = at(&line.points);
-        canvas.line("series", style, &points);
-        for point in points {
-            canvas.marker(shape, &fill(style), point);
-        }
+    let mut y = frame.bottom() + 2.0 * AXIS + 18.0;
+    let is_named = frame.names > 0.0;
+    if is_named {
+        frame.draw_named_lines(&mut canvas);
+    } else {
+        y = frame.draw_lines(&mut canvas, y);
     }
     if !aims.is_empty() {
-        legend = aim_entry(&mut canvas, legend, better);
+        y = aim_entry(&mut canvas, y, better);
     }
-    canvas.finish(alt, legend + BORDER + 4.0)
+    canvas.finish(alt, y + BORDER + if is_named { 0.0 } else { 4.0 })
 }
 
 /// The line of the legend for the aims. Returns its y.

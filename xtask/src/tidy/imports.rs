@@ -113,6 +113,12 @@ struct Attributes<'a> {
     path: Option<&'a str>,
 }
 
+/// What stands before an item.
+struct Item<'a> {
+    is_public: bool,
+    attributes: Attributes<'a>,
+}
+
 impl<'a> Reader<'a> {
     fn add(&mut self, file: &'a str, name: &'a str, parent: Option<usize>) -> usize {
         let id = self.modules.len();
@@ -177,62 +183,67 @@ impl<'a> Reader<'a> {
                 at += if next == "(" { closing(code, at + 1) - at } else { 1 };
                 continue;
             }
-            let length = match token.text {
-                "mod" if code.get(at + 1).is_some_and(|token| token.kind == Kind::Word) => {
-                    if text_at(2) == "{" {
-                        let end = closing(code, at + 2);
-                        let child = self.add(self.modules[module].file, next, Some(module));
-                        self.read(
-                            &code[at + 3..(end - 1).max(at + 3)],
-                            child,
-                            &format!("{directory}/{next}"),
-                        );
-                        end - at
-                    } else {
-                        self.read_child(module, directory, next, &attributes);
-                        2
-                    }
-                }
-                "use" if next != "<" => {
-                    let end = code[at..].iter().position(|token| token.text == ";");
-                    let end = end.map_or(code.len(), |length| at + length);
-                    self.read_use(&code[at + 1..end], module, is_public);
-                    end - at
-                }
-                "macro_rules" if next == "!" => {
-                    if attributes.is_exported {
-                        self.exported.insert(text_at(2), self.modules[module].file);
-                    }
-                    self.modules[module].items.insert(text_at(2));
-                    3
-                }
-                "fn" | "struct" | "enum" | "union" | "trait" | "type" | "const" | "static"
-                    if depth == 0 && !follows(code, at, "*") =>
-                {
-                    if code.get(at + 1).is_some_and(|token| token.kind == Kind::Word) {
-                        let name = if next == "mut" { text_at(2) } else { next };
-                        self.modules[module].items.insert(name);
-                    }
-                    // The name of a type or function may be that of a re-export in another
-                    // namespace, and is no use of it. `const fn` has a keyword there.
-                    if next == "fn" || next == "unsafe" || next == "async" { 1 } else { 2 }
-                }
-                _ => {
-                    match token.text {
-                        "{" => depth += 1,
-                        "}" => depth = depth.saturating_sub(1),
-                        _ => {}
-                    }
-                    if token.kind == Kind::Word && !follows(code, at, ".") {
-                        self.read_path(code, at, module)
-                    } else {
-                        1
-                    }
-                }
-            };
+            let item = Item { is_public, attributes: std::mem::take(&mut attributes) };
+            match token.text {
+                "{" => depth += 1,
+                "}" => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            at += self.read_item(code, at, module, directory, depth, &item);
             is_public = false;
-            attributes = Attributes::default();
-            at += length;
+        }
+    }
+
+    /// Reads the item, or the part of one, that begins at `at`. Returns the number of its tokens.
+    fn read_item(
+        &mut self,
+        code: &[Code<'a>],
+        at: usize,
+        module: usize,
+        directory: &str,
+        depth: usize,
+        item: &Item<'a>,
+    ) -> usize {
+        let text_at = |ahead: usize| code.get(at + ahead).map_or("", |token| token.text);
+        let next = text_at(1);
+        let is_word = |ahead: usize| code.get(at + ahead).is_some_and(|token| token.kind == Kind::Word);
+        match text_at(0) {
+            "mod" if is_word(1) && text_at(2) == "{" => {
+                let end = closing(code, at + 2);
+                let child = self.add(self.modules[module].file, next, Some(module));
+                self.read(&code[at + 3..(end - 1).max(at + 3)], child, &format!("{directory}/{next}"));
+                end - at
+            }
+            "mod" if is_word(1) => {
+                self.read_child(module, directory, next, &item.attributes);
+                2
+            }
+            "use" if next != "<" => {
+                let end = code[at..].iter().position(|token| token.text == ";");
+                let end = end.map_or(code.len(), |length| at + length);
+                self.read_use(&code[at + 1..end], module, item.is_public);
+                end - at
+            }
+            "macro_rules" if next == "!" => {
+                if item.attributes.is_exported {
+                    self.exported.insert(text_at(2), self.modules[module].file);
+                }
+                self.modules[module].items.insert(text_at(2));
+                3
+            }
+            "fn" | "struct" | "enum" | "union" | "trait" | "type" | "const" | "static"
+                if depth == 0 && !follows(code, at, "*") =>
+            {
+                if is_word(1) {
+                    let name = if next == "mut" { text_at(2) } else { next };
+                    self.modules[module].items.insert(name);
+                }
+                // The name of a type or function may be that of a re-export in another namespace,
+                // and is no use of it. `const fn` has a keyword there.
+                if next == "fn" || next == "unsafe" || next == "async" { 1 } else { 2 }
+            }
+            _ if is_word(0) && !follows(code, at, ".") => self.read_path(code, at, module),
+            _ => 1,
         }
     }
 

@@ -1,11 +1,11 @@
 //! The place of one item with its value: [`ItemSlot`]. The state word says which user may write,
 //! read, move or drop the value; the head of `slot.rs` has the argument.
 
-use std::mem::MaybeUninit;
 use super::{GONE, GetCount, SlotState, WokenSteps};
 use crate::primitives::{ItemCell, Ordering};
 #[cfg(not(loom))]
 use selvedge_core::internal::advise_huge_pages;
+use std::mem::MaybeUninit;
 
 /// The bytes of the least array that asks the system for huge pages: two of them. In an array with
 /// a few million items the interrupts of small pages take as much time as all puts and gets
