@@ -14,7 +14,7 @@
 //! The arena puts the destructors of items, keys and closures off until after the lifetime `'g` of
 //! the graph. So all that they borrow must outlive the call of `graph`, and not only the use of the
 //! handle. Each function that gives a collection or a step a value demands `'g` of the type: the
-//! types of keys and items in `Graph::items_with` and `StepContext::items_with`, and the closures
+//! types of keys and items in `Graph::items_in` and `StepContext::items_in`, and the closures
 //! in `Graph::prescribe` and its like. `'g` is chosen by `graph` (`for<'g>`), so no type can name
 //! it, and what begins within the call is too short. An item that borrows from there does not
 //! compile:

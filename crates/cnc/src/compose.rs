@@ -62,7 +62,7 @@ impl<'g> Graph<'g, '_> {
     ///
     /// # fn main() -> Result<(), cnc::GraphError> {
     /// let sums: Vec<f64> = cnc::graph(|graph| {
-    ///     let cells = graph.items_with("cells", Items::dense((3_u32, 100_u32)));
+    ///     let cells = graph.items_in("cells", Items::dense((3_u32, 100_u32)));
     ///     let (rows, sums) = (graph.tags("rows"), graph.items("sums"));
     ///     let key = |&row: &u32, n| (n < 100).then_some((row, n));
     ///     graph.prescribe_reduce(rows, "sum", cells, key, sums, |a, b| a + b);
@@ -97,7 +97,7 @@ impl<'g> Graph<'g, '_> {
         // on the level below. Level 0 has the items themselves.
         let nodes: TagCol<'g, (T, u32, u32, u32)> = self.tags(name);
         let partial: ItemCol<'g, (T, u32, u32), V> =
-            self.items_with(name, Items::hashed().counted(|_| Some(1)));
+            self.items_in(name, Items::hashed().counted(|_| Some(1)));
         let key = Arc::new(key);
         let has_item = key.clone();
         self.prescribe(tags, name, move |tag, step| {

@@ -122,11 +122,11 @@ impl<'g> Graph<'g, '_> {
     /// A new item collection: hashed, and its items stay to the end.
     #[doc(alias = "newItemCol")]
     pub fn items<K: ItemKey + 'g, V: Send + Sync + 'g>(&'g self, name: &str) -> ItemCol<'g, K, V> {
-        self.items_with(name, Items::hashed())
+        self.items_in(name, Items::hashed())
     }
 
     /// A new item collection that keeps its items as [`Items`] say.
-    pub fn items_with<K, V>(&'g self, name: &str, items: Items<'g, K, V>) -> ItemCol<'g, K, V>
+    pub fn items_in<K, V>(&'g self, name: &str, items: Items<'g, K, V>) -> ItemCol<'g, K, V>
     where
         K: ItemKey + 'g,
         V: Send + Sync + 'g,
@@ -136,7 +136,7 @@ impl<'g> Graph<'g, '_> {
 
     /// A new item collection with one item. Its key is `()`.
     pub fn item<V: Send + Sync + 'g>(&'g self, name: &str) -> ItemCol<'g, (), V> {
-        self.items_with(name, Items::dense(()))
+        self.items_in(name, Items::dense(()))
     }
 
     /// The tag collection of the puts of an item collection: each item that is put puts its key
@@ -333,7 +333,7 @@ impl<'g> Graph<'g, '_> {
     /// # fn main() -> Result<(), cnc::GraphError> {
     /// let sums = cnc::graph(|graph| {
     ///     let numbers = graph.tags::<u64>("numbers");
-    ///     let sums = graph.items_with("sums", Items::dense(101_u64));
+    ///     let sums = graph.items_in("sums", Items::dense(101_u64));
     ///     graph.prescribe(numbers, "add", move |n, step| {
     ///         step.put(sums, n + 1, step.get(sums, n)? + n)
     ///     });

@@ -77,7 +77,7 @@ impl<'g, K: ItemKey + 'g, V: Send + Sync + 'g> ItemCol<'g, K, V> {
 /// # fn main() -> Result<(), cnc::GraphError> {
 /// let (rows, columns) = (4_u32, 6_u32);
 /// let sum = cnc::graph(|graph| {
-///     let cells = graph.items_with("cells", Items::dense((rows, columns)).counted(|_| Some(1)));
+///     let cells = graph.items_in("cells", Items::dense((rows, columns)).counted(|_| Some(1)));
 ///     let total = graph.items::<(), u32>("total");
 ///     let tags = graph.tags::<()>("all");
 ///     graph.prescribe(tags, "sum", move |(), step| {
@@ -185,7 +185,7 @@ impl<'g, K: ItemKey, V> Items<'g, K, V> {
     /// let last = cnc::graph(|graph| {
     ///     let rounds = graph.tags::<u64>("rounds");
     ///     let once = Items::streamed().counted(|&n: &u64| (n < 50_000).then_some(1));
-    ///     let state = graph.items_with("state", once);
+    ///     let state = graph.items_in("state", once);
     ///     graph.prescribe(rounds, "round", move |n, step| {
     ///         let before: u64 = *step.get(state, n)?;
     ///         step.put(state, n + 1, before + n)?;

@@ -58,7 +58,7 @@
 //!     let (rows, columns) = (21, 60);
 //!     let inside = cnc::graph(|graph| {
 //!         let pixels = graph.tags("pixels");
-//!         let image = graph.items_with("image", Items::dense((rows, columns)));
+//!         let image = graph.items_in("image", Items::dense((rows, columns)));
 //!         graph.prescribe(pixels, "mandel", move |(row, column), step| {
 //!             step.put(image, (row, column), iterations(row, column))
 //!         });

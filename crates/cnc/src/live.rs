@@ -339,13 +339,13 @@ impl<'g> LivePuts<'_, 'g> {
         self.0.items(name)
     }
 
-    /// As [`StepContext::items_with`].
-    pub fn items_with<K, V>(&self, name: &str, items: Items<'g, K, V>) -> ItemCol<'g, K, V>
+    /// As [`StepContext::items_in`].
+    pub fn items_in<K, V>(&self, name: &str, items: Items<'g, K, V>) -> ItemCol<'g, K, V>
     where
         K: ItemKey + 'g,
         V: Send + Sync + 'g,
     {
-        self.0.items_with(name, items)
+        self.0.items_in(name, items)
     }
 
     /// As [`StepContext::item`].

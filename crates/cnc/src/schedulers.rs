@@ -248,7 +248,7 @@ impl<'g> GraphJob<'g> {
     }
 
     /// A worker that gives steps away in the middle of a step, when another worker is idle.
-    pub fn worker_with(&self, outlet: Arc<dyn Outlet<'g> + 'g>) -> Worker<'g> {
+    pub fn worker_to(&self, outlet: Arc<dyn Outlet<'g> + 'g>) -> Worker<'g> {
         Worker::new(self.core, Some(outlet))
     }
 }

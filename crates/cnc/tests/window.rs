@@ -50,7 +50,7 @@ fn a_run_after_a_reset_takes_no_memory_for_items() {
         [|| Items::dense(CHAIN), || Items::paged(CHAIN), Items::hashed, Items::streamed];
     for (kind, items) in kinds.into_iter().enumerate() {
         graph(|graph| {
-            let (tags, items) = (graph.tags::<u32>("tags"), graph.items_with("items", items()));
+            let (tags, items) = (graph.tags::<u32>("tags"), graph.items_in("items", items()));
             graph.prescribe(tags, "next", move |n, step| {
                 step.put(items, n, u64::from(n))?;
                 if n + 1 < CHAIN { step.put_tag(tags, n + 1) } else { Ok(()) }
@@ -109,8 +109,7 @@ fn stream<K: ItemKey>(key: fn(u64) -> K, scheduler: &dyn Scheduler, items: u64) 
         let tags = graph.tags::<u64>("tags");
         let sums = graph.tags::<u64>("sums");
         let once = || Items::<K, u64>::streamed().counted(|_| Some(1));
-        let [sent, doubled, summed] =
-            ["sent", "doubled", "summed"].map(|name| graph.items_with(name, once()));
+        let [sent, doubled, summed] = ["sent", "doubled", "summed"].map(|name| graph.items_in(name, once()));
         graph.prescribe(tags, "double", move |n, step| {
             let value = *step.get(sent, key(n))?;
             step.put(doubled, key(n), 2 * value)
@@ -152,7 +151,7 @@ fn stream<K: ItemKey>(key: fn(u64) -> K, scheduler: &dyn Scheduler, items: u64) 
 fn run(scheduler: &dyn Scheduler) {
     graph(|graph| {
         let tags = graph.tags("tags");
-        let items = graph.items_with("items", Items::paged(ITEMS).counted(|_| Some(1)));
+        let items = graph.items_in("items", Items::paged(ITEMS).counted(|_| Some(1)));
         let sum = graph.items::<u32, u64>("sum");
         graph.prescribe(tags, "pass on", move |n: u32, step| {
             let value = *step.get(items, n)? + 1;
@@ -203,7 +202,7 @@ fn wait_elsewhere(is_async: bool) {
         let [rounds, kicks, puts] = ["rounds", "kicks", "puts"].map(|name| graph.tags::<u32>(name));
         let waiting = graph.tags::<u32>("waiting");
         let once = Items::paged(ROUNDS * WAITING).counted(|_| Some(1));
-        let items = graph.items_with("items", once);
+        let items = graph.items_in("items", once);
         let all_of = |round| round * WAITING..(round + 1) * WAITING;
         let begin = graph.prescribe(rounds, "begin", move |round: u32, step| {
             all_of(round).try_for_each(|n| step.put_tag(waiting, n))?;

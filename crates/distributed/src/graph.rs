@@ -237,12 +237,12 @@ impl<'g, 'env> DistributedGraph<'g, 'env> {
         K: ItemKey + Message,
         V: Message + Clone + Sync,
     {
-        self.items_with(name, placement, Items::hashed())
+        self.items_in(name, placement, Items::hashed())
     }
 
     /// A new item collection, which each rank keeps as `items` say. A count of gets is that of the
     /// gets on this rank; a fetch of another rank is a get on the rank that keeps the item.
-    pub fn items_with<K, V>(
+    pub fn items_in<K, V>(
         &self,
         name: &str,
         placement: ItemPlacement<K>,
@@ -252,7 +252,7 @@ impl<'g, 'env> DistributedGraph<'g, 'env> {
         K: ItemKey + Message,
         V: Message + Clone + Sync,
     {
-        let local = self.graph.items_with(name, items);
+        let local = self.graph.items_in(name, items);
         let mut ports = self.ports.borrow_mut();
         let place = (self.rank(), self.ranks());
         let shared = ItemsOfRanks::new(place, name, placement, &self.outbox, ports.next_tag());

@@ -181,5 +181,5 @@ pub use tset::TSet;
 pub use tword_array::TWordArray;
 pub use var::{TVar, WeakTVar};
 #[cfg(feature = "engines")]
-pub use with_engine::{atomically_with, try_atomically_with};
+pub use with_engine::{atomically_under, try_atomically_under};
 pub use word::{TWord, WeakTWord, Word};

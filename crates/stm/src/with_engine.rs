@@ -26,18 +26,18 @@ use std::future::Future;
 use std::panic::Location;
 use std::sync::Arc;
 
-/// As [`atomically`](crate::atomically()), with an engine: `atomically_with::<GlobalLock,
+/// As [`atomically`](crate::atomically()), with an engine: `atomically_under::<GlobalLock,
 /// _>(body)`.
 ///
 /// # Panics
 /// As [`atomically`](crate::atomically()).
 #[track_caller]
-pub fn atomically_with<E: Engine, R>(body: impl FnMut(&Tx<E>) -> Tried<R>) -> impl Future<Output = R> {
+pub fn atomically_under<E: Engine, R>(body: impl FnMut(&Tx<E>) -> Tried<R>) -> impl Future<Output = R> {
     run::until_committed(body, Location::caller())
 }
 
 /// As [`try_atomically`](crate::try_atomically), with an engine:
-/// `try_atomically_with::<GlobalLock, _, _>(body)`.
+/// `try_atomically_under::<GlobalLock, _, _>(body)`.
 ///
 /// # Errors
 /// The error of [`Abort::Error`] with which the body ended.
@@ -45,7 +45,7 @@ pub fn atomically_with<E: Engine, R>(body: impl FnMut(&Tx<E>) -> Tried<R>) -> im
 /// # Panics
 /// As [`atomically`](crate::atomically()).
 #[track_caller]
-pub fn try_atomically_with<E: Engine, R, X>(
+pub fn try_atomically_under<E: Engine, R, X>(
     body: impl FnMut(&Tx<E>) -> Result<R, Abort<X>>,
 ) -> impl Future<Output = Result<R, X>> {
     run::until_ended(body, |result| result, Location::caller())

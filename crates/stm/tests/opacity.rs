@@ -7,7 +7,7 @@
 mod engines;
 
 use selvedge_stm::{Abort, Engine, Figure3, GlobalLock, NOrec, TVar, TWord, Versioned};
-use selvedge_stm::{atomically_with, try_atomically_with};
+use selvedge_stm::{atomically_under, try_atomically_under};
 use selvedge_sync::wait_blocking;
 use std::any::TypeId;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -37,7 +37,7 @@ fn probe<E: Engine>(is_enough: impl Fn(&Seen) -> bool + Sync) -> Seen {
     let look = |gives_up: bool| {
         let (mut attempts, mut broken) = (0, 0);
         while !done.load(Ordering::Relaxed) {
-            let look = try_atomically_with::<E, _, _>(|tx| {
+            let look = try_atomically_under::<E, _, _>(|tx| {
                 attempts += 1;
                 let first = x.read(tx)?;
                 (0..attempts % 64).for_each(|_| std::hint::spin_loop());
@@ -65,7 +65,7 @@ fn probe<E: Engine>(is_enough: impl Fn(&Seen) -> bool + Sync) -> Seen {
         while !is_enough(&seen) {
             for _ in 0..100 {
                 n += 1;
-                wait_blocking(atomically_with::<E, _>(|tx| {
+                wait_blocking(atomically_under::<E, _>(|tx| {
                     x.write(tx, n);
                     y.write(tx, n);
                     text.write(tx, n.to_string());
@@ -102,12 +102,12 @@ fn a_commit_in_the_midst_is_noticed_in_time<E: Engine>() {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         let (mut attempts, mut broken) = (0, 0);
-        wait_blocking(atomically_with::<E, _>(|tx| {
+        wait_blocking(atomically_under::<E, _>(|tx| {
             attempts += 1;
             let first = x.read(tx)?;
             if attempts == 1 {
                 scope.spawn(|| {
-                    wait_blocking(atomically_with::<E, _>(|tx| {
+                    wait_blocking(atomically_under::<E, _>(|tx| {
                         x.modify(tx, |n| n + 1)?;
                         y.modify(tx, |n| n + 1)
                     }));

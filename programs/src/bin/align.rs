@@ -73,7 +73,7 @@ fn main() -> Result<(), GraphError> {
                 let (below, right) = (u32::from(i + 1 < TILES), u32::from(j + 1 < TILES));
                 (below + right > 0).then_some(below + right + below * right)
             };
-            let edges = graph.items_with("edges", Items::paged((TILES, TILES)).counted(readers));
+            let edges = graph.items_in("edges", Items::paged((TILES, TILES)).counted(readers));
             graph.prescribe(tags, "align", move |(i, j), step| {
                 let above = if i > 0 { Some(step.get(edges, (i - 1, j))?) } else { None };
                 let left = if j > 0 { Some(step.get(edges, (i, j - 1))?) } else { None };

@@ -32,8 +32,8 @@ fn sums(shown: &mpsc::Sender<Monitor>, visitors: mpsc::Receiver<()>) -> Result<u
     let visitors = Mutex::new(visitors);
     graph(|graph| {
         let (rows, doors) = (graph.tags::<u32>("numbers of rows"), graph.tags::<u32>("doors"));
-        let go = graph.items_with("go", Items::<u32, ()>::dense(1));
-        let sums = graph.items_with("sums", Items::<u32, u64>::dense(40));
+        let go = graph.items_in("go", Items::<u32, ()>::dense(1));
+        let sums = graph.items_in("sums", Items::<u32, u64>::dense(40));
         graph.prescribe(rows, "row", move |row, step| {
             if row >= 20 {
                 step.get(go, 0)?;

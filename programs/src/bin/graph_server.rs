@@ -27,7 +27,7 @@ fn ways(table: &[Vec<u8>]) -> Result<u64, GraphError> {
     let (rows, columns) = (table.len() as u32, table[0].len() as u32);
     graph(|graph| {
         let places = graph.tags::<(u32, u32)>("places");
-        let ways = graph.items_with("ways", Items::<_, u64>::dense((rows, columns)));
+        let ways = graph.items_in("ways", Items::<_, u64>::dense((rows, columns)));
         graph.prescribe(places, "count", move |(i, j), step| {
             let above = if i > 0 { *step.get(ways, (i - 1, j))? } else { u64::from(j == 0) };
             let left = if j > 0 { *step.get(ways, (i, j - 1))? } else { 0 };

@@ -69,7 +69,7 @@ fn mandelbrot(scheduler: &dyn Scheduler) -> Answer<(usize, usize)> {
     let (rows, columns) = (21, 60);
     graph(|graph| {
         let pixels = graph.tags("pixels");
-        let image = graph.items_with("image", Items::dense((rows, columns)));
+        let image = graph.items_in("image", Items::dense((rows, columns)));
         graph.prescribe(pixels, "mandel", move |(row, column): (u32, u32), step| {
             let (a, b) = (f64::from(column) / 20.0 - 2.0, f64::from(row) / 10.0 - 1.0);
             let (mut x, mut y, mut count) = (0.0, 0.0, 0);
@@ -103,7 +103,7 @@ fn black_scholes(scheduler: &dyn Scheduler) -> Answer<(f64, f64)> {
     const OPTIONS: u32 = 200;
     graph(|graph| {
         let blocks = graph.tags("blocks");
-        let prices = graph.items_with("prices", Items::dense(OPTIONS));
+        let prices = graph.items_in("prices", Items::dense(OPTIONS));
         graph.prescribe_range(blocks, "price", 16, move |block, step| {
             block.into_iter().try_for_each(|n| {
                 let (spot, strike, rate, volatility, years) =
@@ -131,7 +131,7 @@ fn n_body(scheduler: &dyn Scheduler) -> Answer<[f64; 3]> {
     let place = |n: u32| [1, 7, 49].map(|k| f64::from(n * k % 101) / 10.0);
     graph(|graph| {
         let bodies = graph.tags("bodies");
-        let forces = graph.items_with("forces", Items::dense(BODIES));
+        let forces = graph.items_in("forces", Items::dense(BODIES));
         graph.prescribe(bodies, "attract", move |n, step| {
             let (mut force, mine) = ([0.0; 3], place(n));
             for other in (0..BODIES).filter(|&other| other != n) {
@@ -157,8 +157,8 @@ fn cholesky(scheduler: &dyn Scheduler) -> Answer<f64> {
     graph(|graph| {
         let changes = graph.tags::<(u32, u32, u32)>("changes");
         let count = |&(i, j, round): &(u32, u32, u32)| (round <= i.min(j)).then_some(1);
-        let partial = graph.items_with("partial", Items::hashed().counted(count));
-        let factor = graph.items_with("factor", Items::dense((SIDE, SIDE)));
+        let partial = graph.items_in("partial", Items::hashed().counted(count));
+        let factor = graph.items_in("factor", Items::dense((SIDE, SIDE)));
         graph.prescribe(changes, "change", move |(i, j, round), step| {
             if round < j {
                 let product: f64 = step.get(factor, (i, round))? * step.get(factor, (j, round))?;

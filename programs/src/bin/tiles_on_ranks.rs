@@ -86,7 +86,7 @@ async fn cholesky(world: Communicator) -> Result<Option<Vec<((u32, u32), Tile)>>
     distributed::graph(&world, move |graph| {
         let rounds = graph.tags("rounds", move |&(_, i, j): &(u32, u32, u32)| owner((i, j)));
         let stays = ItemPlacement::consumed_on(move |&(_, i, j): &(u32, u32, u32)| [owner((i, j))]);
-        let changing = graph.items_with("changing", stays, Items::hashed().counted(|_| Some(1)));
+        let changing = graph.items_in("changing", stays, Items::hashed().counted(|_| Some(1)));
         let factors = graph.items(
             "factors",
             ItemPlacement::consumed_on(move |&(i, k): &(u32, u32)| {

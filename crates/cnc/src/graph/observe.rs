@@ -70,7 +70,7 @@ impl<'g> Graph<'g, '_> {
     /// # fn main() -> Result<(), cnc::GraphError> {
     /// cnc::graph(|graph| {
     ///     let loops = graph.tags("loops");
-    ///     let squares = graph.items_with("squares", Items::dense(100_u32));
+    ///     let squares = graph.items_in("squares", Items::dense(100_u32));
     ///     graph.prescribe_range(loops, "square", 10, move |range, step| {
     ///         range.into_iter().try_for_each(|n| step.put(squares, n, n * n))
     ///     });

@@ -57,7 +57,7 @@ impl<'g> Graph<'g, '_> {
     /// # fn main() -> Result<(), cnc::GraphError> {
     /// let fib = cnc::graph(|graph| {
     ///     let tags = graph.tags("numbers");
-    ///     let fibs = graph.items_with("fibs", Items::dense(51));
+    ///     let fibs = graph.items_in("fibs", Items::dense(51));
     ///     graph.prescribe_depends(
     ///         tags,
     ///         "fib",

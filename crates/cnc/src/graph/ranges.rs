@@ -46,7 +46,7 @@ impl<'g> Graph<'g, '_> {
     /// # fn main() -> Result<(), cnc::GraphError> {
     /// let sum = cnc::graph(|graph| {
     ///     let loops = graph.tags("loops");
-    ///     let squares = graph.items_with("squares", Items::dense(1_000_u32));
+    ///     let squares = graph.items_in("squares", Items::dense(1_000_u32));
     ///     graph.prescribe_range(loops, "square", 64, move |range, step| {
     ///         range.into_iter().try_for_each(|n| step.put(squares, n, u64::from(n).pow(2)))
     ///     });
@@ -88,7 +88,7 @@ impl<'g> Graph<'g, '_> {
     /// let (rows, columns) = (100_u32, 70);
     /// let corner = cnc::graph(|graph| {
     ///     let all = graph.tags("all");
-    ///     let transposed = graph.items_with("transposed", Items::dense((columns, rows)));
+    ///     let transposed = graph.items_in("transposed", Items::dense((columns, rows)));
     ///     graph.prescribe_range_2d(all, "tile", (16, 16), move |is, js, step| {
     ///         for i in is {
     ///             js.clone().try_for_each(|j| step.put(transposed, (j, i), 100 * i + j))?;
@@ -131,7 +131,7 @@ impl<'g> Graph<'g, '_> {
     /// # fn main() -> Result<(), cnc::GraphError> {
     /// let sum = cnc::graph(|graph| {
     ///     let (all, cells) = (graph.tags("all"), Items::dense((9_u32, 8, 7)));
-    ///     let cells = graph.items_with("cells", cells);
+    ///     let cells = graph.items_in("cells", cells);
     ///     graph.prescribe_range_3d(all, "block", (4, 4, 4), move |is, js, ks, step| {
     ///         for (i, j) in is.flat_map(|i| js.clone().map(move |j| (i, j))) {
     ///             ks.clone().try_for_each(|k| step.put(cells, (i, j, k), i + j + k))?;

@@ -73,7 +73,7 @@ impl<'s, 'g> Needs<'s, 'g> {
     /// let longest = cnc::graph(|graph| {
     ///     let tags = graph.tags::<u32>("tags");
     ///     let twice = Items::<u32, String>::hashed().counted(|_| Some(2));
-    ///     let words = graph.items_with("words", twice);
+    ///     let words = graph.items_in("words", twice);
     ///     let sizes = graph.items::<u32, usize>("sizes");
     ///     let louder = graph.items::<u32, String>("louder");
     ///     graph.prescribe(tags, "measure", move |n, step| {

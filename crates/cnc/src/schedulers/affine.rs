@@ -40,7 +40,7 @@ use std::{iter, mem};
 /// # fn main() -> Result<(), cnc::GraphError> {
 /// let sum = cnc::graph(|graph| {
 ///     let tags = graph.tags::<(u32, u32)>("rounds of tiles");
-///     let tiles = graph.items_with("tiles", Items::dense((4, 11)));
+///     let tiles = graph.items_in("tiles", Items::dense((4, 11)));
 ///     graph.prescribe(tags, "change", move |(tile, round), step| {
 ///         let before: u32 = *step.get(tiles, (tile, round))?;
 ///         step.put(tiles, (tile, round + 1), before + tile)?;

@@ -387,7 +387,7 @@ impl Scheduler for TaskPool {
         });
         let called = shared.clone();
         let stay = job.stay(Arc::new(move || called.call()));
-        let work = |_, ()| shared.work(&mut job.worker_with(shared.clone()), stay.as_ref());
+        let work = |_, ()| shared.work(&mut job.worker_to(shared.clone()), stay.as_ref());
         run_workers(job.core, iter::repeat_n((), self.workers), || shared.end(), work);
     }
 }

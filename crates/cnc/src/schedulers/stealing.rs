@@ -214,7 +214,7 @@ impl Scheduler for Stealing {
             || shared.circle.end(),
             |me, ring| {
                 let is_alone = self.workers == 1;
-                let worker = if is_alone { job.worker() } else { job.worker_with(shared.clone()) };
+                let worker = if is_alone { job.worker() } else { job.worker_to(shared.clone()) };
                 Loop { me, is_alone, shared: &shared, worker, stay, ring, batch: Vec::new() }.work();
             },
         );

@@ -43,7 +43,7 @@ impl<'g> StepContext<'g> {
     /// # fn main() -> Result<(), cnc::GraphError> {
     /// let corner = cnc::graph(|graph| {
     ///     let tags = graph.tags::<(u32, u32)>("cells");
-    ///     let matrix = graph.items_with("matrix", Items::dense((9, 9)));
+    ///     let matrix = graph.items_in("matrix", Items::dense((9, 9)));
     ///     graph.prescribe(tags, "wavestep", move |(i, j), step| {
     ///         let nw = *step.get(matrix, (i - 1, j - 1))?;
     ///         let w = *step.get(matrix, (i - 1, j))?;
@@ -141,7 +141,7 @@ impl<'g> StepContext<'g> {
     /// let last = cnc::graph(|graph| {
     ///     let rounds = graph.tags::<u32>("rounds");
     ///     let kinds = Items::hashed().counted(|&n: &u32| (n < 5).then_some(1));
-    ///     let tiles = graph.items_with("tiles", kinds);
+    ///     let tiles = graph.items_in("tiles", kinds);
     ///     graph.prescribe(rounds, "round", move |n, step| {
     ///         let mut tile: Vec<u32> = step.take(tiles, n)?;
     ///         tile.iter_mut().for_each(|x| *x += n);

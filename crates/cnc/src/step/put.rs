@@ -223,7 +223,7 @@ impl<'g> StepContext<'g> {
     /// [NCM11 §2.2] `newItemCol`.
     #[doc(alias = "newItemCol")]
     pub fn items<K: ItemKey + 'g, V: Send + Sync + 'g>(&self, name: &str) -> ItemCol<'g, K, V> {
-        self.items_with(name, Items::hashed())
+        self.items_in(name, Items::hashed())
     }
 
     /// A new item collection that keeps its items as [`Items`] say: an array, or counted items. It
@@ -243,7 +243,7 @@ impl<'g> StepContext<'g> {
     ///     let sums = graph.items("sums");
     ///     graph.prescribe(lengths, "sum of squares", move |n, step| {
     ///         // A square is dropped when the sum has got it.
-    ///         let squares = step.items_with("squares", Items::dense(n).counted(|_| Some(1)));
+    ///         let squares = step.items_in("squares", Items::dense(n).counted(|_| Some(1)));
     ///         (0..n).try_for_each(|i| step.fork(move |step| step.put(squares, i, i * i)))?;
     ///         step.fork(move |step| {
     ///             let mut sum = 0;
@@ -261,7 +261,7 @@ impl<'g> StepContext<'g> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn items_with<K, V>(&self, name: &str, items: Items<'g, K, V>) -> ItemCol<'g, K, V>
+    pub fn items_in<K, V>(&self, name: &str, items: Items<'g, K, V>) -> ItemCol<'g, K, V>
     where
         K: ItemKey + 'g,
         V: Send + Sync + 'g,
@@ -275,7 +275,7 @@ impl<'g> StepContext<'g> {
     /// A new item collection with one item. Its key is `()`. It is an effect, as
     /// [`items`](StepContext::items).
     pub fn item<V: Send + Sync + 'g>(&self, name: &str) -> ItemCol<'g, (), V> {
-        self.items_with(name, Items::dense(()))
+        self.items_in(name, Items::dense(()))
     }
 
     /// The number of the next step that the running instance forks: it follows from the instance

@@ -1,6 +1,6 @@
 //! The interface between a scheduler and the workers of a graph: [`Worker`], and [`Outlet`].
 //!
-//! A scheduler gets its workers from `GraphJob::worker` or `GraphJob::worker_with`. A worker stays
+//! A scheduler gets its workers from `GraphJob::worker` or `GraphJob::worker_to`. A worker stays
 //! on its OS thread. The scheduler calls [`Worker::run`] with a ready step, and then takes the
 //! steps that became ready. An `Outlet` is the scheduler's own: a worker gives it steps in the
 //! middle of a long step.

@@ -24,7 +24,7 @@ fn async_steps_take_the_last_of_an_item_that_others_get() {
             let takers = graph.tags::<u32>("takers");
             let getters = graph.tags::<u32>("getters");
             let counts = Items::hashed().counted(|&n: &u32| (n < ROUNDS).then_some(3));
-            let tiles = graph.items_with("tiles", counts);
+            let tiles = graph.items_in("tiles", counts);
             let sums = graph.items::<u32, u32>("sums");
             // One tag is one step: it takes all tiles, one after the other, and puts between them.
             graph.prescribe_async(takers, "take", move |_, step| async move {
@@ -133,7 +133,7 @@ fn the_errors_of_a_take() {
             graph.finish_after_fault();
             let tags = graph.tags::<u32>("tags");
             let kept = graph.items::<u32, u32>("kept");
-            let counted = graph.items_with("counted", Items::<u32, u32>::dense(4).counted(|_| Some(1)));
+            let counted = graph.items_in("counted", Items::<u32, u32>::dense(4).counted(|_| Some(1)));
             graph.prescribe_async(tags, "take", move |n, step| async move {
                 match n {
                     0 => step.take(kept, 0).await.map(|_| ()),
@@ -180,7 +180,7 @@ fn a_take_that_waits_for_ever_is_stuck() {
     let program = |scheduler: &dyn Scheduler| -> Stuck {
         graph(|graph| {
             let tags = graph.tags::<u32>("tags");
-            let tiles = graph.items_with("tiles", Items::<u32, String>::hashed().counted(|_| Some(2)));
+            let tiles = graph.items_in("tiles", Items::<u32, String>::hashed().counted(|_| Some(2)));
             graph.prescribe_async(tags, "take", move |n, step| async move {
                 step.take(tiles, n).await.map(|_| ())
             });
@@ -208,7 +208,7 @@ fn a_take_beside_another_get_is_a_fault() {
     let end = graph(|graph| {
         let tags = graph.tags::<u32>("tags");
         let items = graph.items::<u32, u32>("items");
-        let counted = graph.items_with("counted", Items::<u32, u32>::hashed().counted(|_| Some(1)));
+        let counted = graph.items_in("counted", Items::<u32, u32>::hashed().counted(|_| Some(1)));
         graph.prescribe_async(tags, "both", move |n, step| async move {
             let mut both = Both(step.get(items, n), step.take(counted, n));
             std::future::poll_fn(|context| {
@@ -238,7 +238,7 @@ fn steps_make_arrays_and_counted_items() {
             let end = graph(|graph| {
                 let (tags, sums) = (graph.tags::<u32>("tags"), graph.items::<(bool, u32), u32>("sums"));
                 graph.prescribe(tags, "replay", move |n, step| {
-                    let squares = step.items_with("squares", Items::dense(n).counted(move |_| Some(count)));
+                    let squares = step.items_in("squares", Items::dense(n).counted(move |_| Some(count)));
                     (0..n).try_for_each(|i| step.fork(move |step| step.put(squares, i, i * i)))?;
                     step.fork(move |step| {
                         let mut sum = 0;
@@ -249,7 +249,7 @@ fn steps_make_arrays_and_counted_items() {
                     })
                 });
                 graph.prescribe_async(tags, "async", move |n, step| async move {
-                    let squares = step.items_with("squares", Items::paged(n).counted(move |_| Some(count)));
+                    let squares = step.items_in("squares", Items::paged(n).counted(move |_| Some(count)));
                     (0..n).try_for_each(|i| step.fork(move |step| step.put(squares, i, i * i)))?;
                     let mut sum = 0;
                     for i in 0..n {

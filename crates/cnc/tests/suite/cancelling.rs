@@ -158,7 +158,7 @@ impl<'g, 'env> Counted<'g, 'env> {
     /// Step `hold` gets the item and then waits for another one, `get` gets it, and `take` takes
     /// it. The first two are of the given kinds.
     fn new(graph: &'g Graph<'g, 'env>, count: u32, [hold, get]: [Kind; 2], value: &Arc<()>) -> Self {
-        let counted = graph.items_with("counted", Items::hashed().counted(move |_| Some(count)));
+        let counted = graph.items_in("counted", Items::hashed().counted(move |_| Some(count)));
         let never = graph.items("never");
         let [gets, holds, takes] = ["gets", "holds", "takes"].map(|name| graph.tags(name));
         let gets_both = |kind, tags, name: &str, holds: bool| match kind {

@@ -23,8 +23,8 @@ fn every_item_and_every_stuck_step_is_dropped_at_the_end() {
         graph(|graph| {
             let tags = graph.tags::<u32>("tags");
             let missing = graph.items::<u32, u32>("missing");
-            let dense = graph.items_with("dense", Items::dense(20_u32));
-            let paged = graph.items_with("paged", Items::paged(20_u32));
+            let dense = graph.items_in("dense", Items::dense(20_u32));
+            let paged = graph.items_in("paged", Items::paged(20_u32));
             let hashed = graph.items::<String, _>("hashed");
             let drops = &drops;
             graph.prescribe_async(tags, "wait", move |n, step| {
@@ -71,7 +71,7 @@ fn a_step_returns_its_counts_although_its_tag_panics() {
         graph(|graph| {
             graph.finish_after_fault();
             let tags = graph.tags::<Fragile>("tags");
-            let items = graph.items_with("items", Items::hashed().counted(|_| Some(2)));
+            let items = graph.items_in("items", Items::hashed().counted(|_| Some(2)));
             graph.prescribe(tags, "get", move |mut tag, step| {
                 tag.1 = false;
                 step.get(items, tag.0)?;
@@ -98,7 +98,7 @@ fn a_step_returns_its_counts_although_its_tag_panics() {
 #[test]
 fn an_environment_that_panics_returns_its_counts() {
     graph(|graph| {
-        let items = graph.items_with("items", Items::hashed().counted(|_: &u32| Some(1)));
+        let items = graph.items_in("items", Items::hashed().counted(|_: &u32| Some(1)));
         let end = catch_unwind(AssertUnwindSafe(|| {
             let _ = graph.initialize(|env| -> selvedge_cnc::StepResult {
                 env.put(items, 7, ())?;
@@ -117,7 +117,7 @@ fn a_declared_take_waits_before_the_step_begins() {
     each(|name, scheduler| {
         let sum = graph(|graph| {
             let tags = graph.tags::<u32>("tags");
-            let items = graph.items_with("items", Items::dense(40_u32).counted(|_| Some(3)));
+            let items = graph.items_in("items", Items::dense(40_u32).counted(|_| Some(3)));
             let noted = graph.items::<u32, u32>("noted");
             let changed = graph.items::<u32, u32>("changed");
             // The effect comes before the take, so that a step that ran again would put twice.
@@ -153,7 +153,7 @@ fn a_declared_take_waits_before_the_step_begins() {
 fn a_declared_step_takes_only_what_it_has_declared_to_take() {
     let error = graph(|graph| {
         let tags = graph.tags::<u32>("tags");
-        let items = graph.items_with("items", Items::hashed().counted(|_: &u32| Some(1)));
+        let items = graph.items_in("items", Items::hashed().counted(|_: &u32| Some(1)));
         graph.prescribe_depends(
             tags,
             "sly",

@@ -19,7 +19,7 @@ fn a_reduction_has_the_same_bits_everywhere() {
     let mut expected = None;
     each(|name, scheduler| {
         let sums = graph(|graph| {
-            let (tags, items) = (graph.tags::<u32>("counts"), graph.items_with("items", Items::dense(MOST)));
+            let (tags, items) = (graph.tags::<u32>("counts"), graph.items_in("items", Items::dense(MOST)));
             let sums = graph.items::<u32, f64>("sums");
             let key = |&count: &u32, n| (n < count).then_some(n);
             graph.prescribe_reduce(tags, "sum", items, key, sums, |a, b| a + b);

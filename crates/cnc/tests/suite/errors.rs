@@ -48,7 +48,7 @@ fn an_equal_value_may_be_put_again_if_the_collection_says_so() {
     each(|name, scheduler| {
         let (count, end) = graph(|graph| {
             let tags = graph.tags("tags");
-            let items = graph.items_with("items", Items::hashed().equal_allowed());
+            let items = graph.items_in("items", Items::hashed().equal_allowed());
             graph.prescribe(tags, "put", move |n: u32, step| step.put(items, n / 4, n / 4));
             put_tags(graph, tags, 40);
             let count = graph.run(scheduler).unwrap().finalize(|view| view.iter(items).count());
@@ -182,7 +182,7 @@ fn a_get_after_a_put_is_told_also_if_the_item_is_there() {
 fn a_declared_step_gets_nothing_else() {
     report_everywhere("step sly(0) got item items[1], which it has not declared", |graph| {
         let tags = graph.tags("tags");
-        let items = graph.items_with("items", Items::dense(2_u32));
+        let items = graph.items_in("items", Items::dense(2_u32));
         graph.prescribe_depends(
             tags,
             "sly",
@@ -198,7 +198,7 @@ fn a_declared_step_gets_nothing_else() {
 fn counts_that_are_too_small_or_too_large_are_errors() {
     report_everywhere("item items[1], put by step the environment(), has a count for 2 more gets", |graph| {
         let tags = graph.tags("tags");
-        let items = graph.items_with("items", Items::hashed().counted(|&n: &u32| Some(1 + 2 * n)));
+        let items = graph.items_in("items", Items::hashed().counted(|&n: &u32| Some(1 + 2 * n)));
         graph.prescribe(tags, "get", move |n: u32, step| step.get(items, n).map(|_| ()));
         graph.initialize(|env| env.put(items, 0, 0).and_then(|()| env.put(items, 1, 1))).unwrap();
         put_tags(graph, tags, 2);
@@ -207,7 +207,7 @@ fn counts_that_are_too_small_or_too_large_are_errors() {
         for items in [Items::hashed(), Items::dense(4_u32), Items::paged(4)] {
             let error = graph(|graph| {
                 let tags = graph.tags("tags");
-                let items = graph.items_with("items", items.counted(|_| Some(2)));
+                let items = graph.items_in("items", items.counted(|_| Some(2)));
                 graph.prescribe(tags, "get", move |_: u32, step| step.get(items, 3).map(|_| ()));
                 graph.initialize(|env| env.put(items, 3, "three".to_owned())).unwrap();
                 put_tags(graph, tags, 3);
@@ -229,7 +229,7 @@ fn two_steps_that_take_one_item_wait_for_each_other() {
          item items[0], which was put and has other gets left: step take(1)",
         |graph| {
             let tags = graph.tags("tags");
-            let items = graph.items_with("items", Items::hashed().counted(|_: &u32| Some(2)));
+            let items = graph.items_in("items", Items::hashed().counted(|_: &u32| Some(2)));
             graph.prescribe(tags, "take", move |_: u32, step| step.take(items, 0).map(|_: u32| ()));
             graph.initialize(|env| env.put(items, 0, 0)).unwrap();
             put_tags(graph, tags, 2);
@@ -243,7 +243,7 @@ fn keys_outside_of_the_extent_are_told() {
         "step put(4) named item items[4], which is outside of the extent of the collection",
         |graph| {
             let tags = graph.tags("tags");
-            let items = graph.items_with("items", Items::dense(4_u32));
+            let items = graph.items_in("items", Items::dense(4_u32));
             graph.prescribe(tags, "put", move |n, step| step.put(items, n, ()));
             put_tags(graph, tags, 5);
         },
@@ -378,7 +378,7 @@ fn a_million_stuck_steps_are_counted() {
     const STEPS: u32 = if cfg!(miri) { 100 } else { 1_000_000 };
     let error = graph(|graph| {
         let tags = graph.tags("tags");
-        let items = graph.items_with("items", Items::<_, u8>::dense(STEPS));
+        let items = graph.items_in("items", Items::<_, u8>::dense(STEPS));
         graph.prescribe(tags, "wait", move |n: u32, step| step.get(items, n).map(|_| ()));
         put_tags(graph, tags, STEPS);
         graph.run(&OneByOne).map(|_| ()).unwrap_err()
@@ -412,7 +412,7 @@ fn a_fault_in_a_destructor_of_an_async_step_names_the_tag() {
          which is outside of the extent of the collection",
         |graph| {
             let tags = graph.tags::<String>("tags");
-            let items = graph.items_with("items", Items::dense(7));
+            let items = graph.items_in("items", Items::dense(7));
             graph.prescribe_async(tags, "late", move |_, step| PutsInDrop(step, items));
             graph.initialize(|env| env.put_tag(tags, "a long tag in a box".into())).unwrap();
         },

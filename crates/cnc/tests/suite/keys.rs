@@ -207,7 +207,7 @@ fn every_grid() {
     // A grid of four axes in a graph.
     let sum = graph(|graph| {
         let tags = graph.tags::<(u8, u8, u8, u8)>("tags");
-        let items = graph.items_with("items", Items::dense((2_u8, 3_u8, 2_u8, 2_u8)));
+        let items = graph.items_in("items", Items::dense((2_u8, 3_u8, 2_u8, 2_u8)));
         graph.prescribe(tags, "put", move |(a, b, c, d), step| {
             step.put(items, (a, b, c, d), u32::from(a + b + c + d))
         });

@@ -23,7 +23,7 @@ fn each(mut see: impl FnMut(&dyn Scheduler, Items<'static, u32, String>)) {
 fn run(scheduler: &dyn Scheduler, items: Items<'_, u32, String>, count: u32, steps: u32) -> Vec<String> {
     graph(|graph| {
         let (makes, tags) = (graph.tags::<u32>("makes"), graph.tags::<u32>("tags"));
-        let items = graph.items_with("items", items.counted(move |_| Some(count)));
+        let items = graph.items_in("items", items.counted(move |_| Some(count)));
         graph.prescribe(makes, "make", move |n, step| step.put(items, 1, format!("item {n}")));
         graph.prescribe(tags, "get", move |_, step| {
             (0..GETS).try_for_each(|_| step.get(items, 1).map(|text| assert_eq!(text, "item 9")))
@@ -91,7 +91,7 @@ fn a_take_waits_for_the_other_gets() {
     each(|scheduler, items| {
         let taken = graph(|graph| {
             let (tags, takes) = (graph.tags::<u32>("tags"), graph.tags::<()>("takes"));
-            let items = graph.items_with("items", items.counted(|_| Some(GETS * STEPS + 1)));
+            let items = graph.items_in("items", items.counted(|_| Some(GETS * STEPS + 1)));
             let taken = graph.item("taken");
             graph.prescribe(takes, "take", move |(), step| {
                 let mut text: String = step.take(items, 2)?;

@@ -98,7 +98,7 @@ fn async_steps_that_wait_in_direct_style_keep_their_own_workers() {
         let found = graph(|graph| {
             let tags = graph.tags::<u32>("tags");
             let once = Items::hashed().counted(|&(_, place): &(u32, u32)| (place == 0).then_some(1));
-            let items = graph.items_with("items", once);
+            let items = graph.items_in("items", once);
             graph.prescribe_async(tags, "wait", move |n, step| async move {
                 pause(order(n));
                 step.put(items, (n, 0), n)?;

@@ -292,7 +292,7 @@ fn a_get_that_was_given_up_is_not_stuck_and_one_that_fails_ends() {
     graph(|graph| {
         graph.finish_after_fault();
         let kept = graph.items::<u32, u32>("kept");
-        let small = graph.items_with("small", Items::<u32, u32>::dense(2));
+        let small = graph.items_in("small", Items::<u32, u32>::dense(2));
         let live = graph.live();
         thread::scope(|scope| {
             scope.spawn(move || {
@@ -319,7 +319,7 @@ fn a_get_that_was_given_up_is_not_stuck_and_one_that_fails_ends() {
 fn a_get_that_was_given_up_takes_no_count() {
     each(|name, scheduler| {
         let got = graph(|graph| {
-            let counted = graph.items_with("counted", Items::<u32, u32>::hashed().counted(|_| Some(1)));
+            let counted = graph.items_in("counted", Items::<u32, u32>::hashed().counted(|_| Some(1)));
             let (tags, sums) = (graph.tags::<u32>("tags"), graph.items::<u32, u32>("sums"));
             graph.prescribe(tags, "get", move |n, step| step.put(sums, n, *step.get(counted, n)?));
             let live = graph.live();

@@ -139,9 +139,9 @@ fn a_panic_for_a_missing_item_returns_the_counts_and_keeps_the_range() {
     each(|name, scheduler| {
         let found = graph(|graph| {
             let (loops, tags) = (graph.tags("loops"), graph.tags::<u32>("tags"));
-            let once = graph.items_with("once", Items::dense(TAGS).counted(|_| Some(1)));
-            let items = graph.items_with("items", Items::dense(TAGS));
-            let sums = graph.items_with("sums", Items::dense(TAGS));
+            let once = graph.items_in("once", Items::dense(TAGS).counted(|_| Some(1)));
+            let items = graph.items_in("items", Items::dense(TAGS));
+            let sums = graph.items_in("sums", Items::dense(TAGS));
             graph.prescribe_range(loops, "sum", 2, move |range, step| {
                 let of = |n| (n, *step.get(once, n).unwrap() + *step.get(items, n).unwrap());
                 let found: Vec<(u32, u32)> = range.map(of).collect();
@@ -194,7 +194,7 @@ fn a_panic_for_the_error_of_a_fault_adds_no_fault() {
     each(|name, scheduler| {
         let end = graph(|graph| {
             let tags = graph.tags::<u32>("tags");
-            let items = graph.items_with("items", Items::<u32, u32>::dense(3));
+            let items = graph.items_in("items", Items::<u32, u32>::dense(3));
             graph.prescribe(tags, "get", move |n, step| {
                 step.get(items, n).map(|_| ()).map_err(|e| panic!("{e:?}"))
             });
@@ -228,14 +228,14 @@ fn the_first_fork_of_a_graph_is_counted_inside_a_step_too() {
 #[should_panic(expected = "has more places than a usize counts")]
 fn a_grid_that_is_too_large_is_refused() {
     graph(|graph| {
-        graph.items_with::<_, u32>("items", Items::paged((1_u64 << 40, 1_u64 << 40)));
+        graph.items_in::<_, u32>("items", Items::paged((1_u64 << 40, 1_u64 << 40)));
     });
 }
 
 #[test]
 fn a_grid_with_an_empty_axis_has_no_items() {
     graph(|graph| {
-        let items = graph.items_with::<_, u32>("items", Items::dense((1_u64 << 40, 1_u64 << 40, 0_u64)));
+        let items = graph.items_in::<_, u32>("items", Items::dense((1_u64 << 40, 1_u64 << 40, 0_u64)));
         assert!(graph.initialize(|env| env.put(items, (0, 0, 0), 1)).is_err());
     });
 }

@@ -15,9 +15,9 @@ fn all_kinds<'g>(graph: &'g Graph<'g, '_>, are_put: bool) {
     let tags = graph.tags::<u32>("tags");
     let names = graph.tags::<String>("names");
     let loops = graph.tags("loops");
-    let items = graph.items_with("items", Items::dense(2 * TAGS));
+    let items = graph.items_in("items", Items::dense(2 * TAGS));
     let others = graph.items::<String, u32>("others");
-    let once = graph.items_with("once", Items::<u32, u32>::hashed().counted(|_| Some(2)));
+    let once = graph.items_in("once", Items::<u32, u32>::hashed().counted(|_| Some(2)));
     graph.prescribe(tags, "plain", move |n, step| {
         let next = *step.get(items, n + TAGS)?;
         step.put(items, n, next)
@@ -95,7 +95,7 @@ fn a_monitor_says_of_an_item_that_was_put_that_it_has_other_gets_left() {
         graph(|graph| {
             let monitor = graph.monitor();
             let tags = graph.tags::<u32>("tags");
-            let counted = graph.items_with("counted", Items::<u32, u32>::hashed().counted(|_| Some(2)));
+            let counted = graph.items_in("counted", Items::<u32, u32>::hashed().counted(|_| Some(2)));
             let never = graph.items::<u32, u32>("never");
             graph.prescribe(tags, "take", move |n, step| step.take(counted, n).map(|_| ()));
             graph.prescribe_depends(
@@ -169,7 +169,7 @@ fn stalls(scheduler: impl Scheduler) -> (Vec<Stalled>, String) {
     });
     let stuck = graph(|graph| {
         let (sources, tags) = (graph.tags::<u32>("sources"), graph.tags::<u32>("tags"));
-        let received = graph.items_with("received", Items::<u32, u32>::dense(4));
+        let received = graph.items_in("received", Items::<u32, u32>::dense(4));
         let source = &receiver;
         graph.prescribe(sources, "receive", move |n, step| {
             let receiver = source.lock().unwrap();

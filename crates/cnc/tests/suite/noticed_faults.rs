@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 fn line(scheduler: &dyn Scheduler) -> Result<Option<u64>, GraphError> {
     graph(|graph| {
         let tags = graph.tags::<u32>("tags");
-        let items = graph.items_with("items", Items::dense(31_u32));
+        let items = graph.items_in("items", Items::dense(31_u32));
         graph.prescribe(tags, "add", move |n, step| {
             step.put(items, n + 1, step.get(items, n)? + u64::from(n))
         });
@@ -80,7 +80,7 @@ fn a_second_put_that_is_swallowed() {
         .map(|seed| {
             graph(|graph| {
                 let tags = graph.tags::<u32>("tags");
-                let items = graph.items_with("items", Items::<u32, Anything>::hashed().equal_allowed());
+                let items = graph.items_in("items", Items::<u32, Anything>::hashed().equal_allowed());
                 graph.prescribe(tags, "put", move |n, step| step.put(items, 0, Anything(n)));
                 graph.initialize(|env| (0..4).try_for_each(|n| env.put_tag(tags, n))).unwrap();
                 graph.run(&TaskPool::fuzz(1, seed)).unwrap().finalize(|view| view.get(items, 0).map(|x| x.0))

@@ -14,7 +14,7 @@ fn kinds() -> [fn() -> Items<'static, u32, u64>; 4] {
 /// Each item below `ITEMS` makes one more item, and each item is noted by two kinds of steps.
 fn noted(scheduler: &dyn Scheduler, items: Items<'static, u32, u64>) -> [BTreeMap<u32, u64>; 2] {
     graph(|graph| {
-        let items = graph.items_with("items", items.counted(|&n| (n % 3 == 0).then_some(2)));
+        let items = graph.items_in("items", items.counted(|&n| (n % 3 == 0).then_some(2)));
         let notes = ["one", "two"].map(|name| graph.items::<u32, u64>(name));
         let put = graph.on_put(items);
         graph.prescribe(put, "grow", move |n, step| {
@@ -53,7 +53,7 @@ fn a_second_put_runs_nothing() {
         for equal in [true, false] {
             graph(|graph| {
                 let (tags, runs) = (graph.tags::<u32>("tags"), graph.tags::<()>("runs"));
-                let items = graph.items_with("items", Items::<u32, u32>::dense(3).equal_allowed());
+                let items = graph.items_in("items", Items::<u32, u32>::dense(3).equal_allowed());
                 let noted = graph.items::<u32, ()>("noted");
                 graph.prescribe(tags, "put", move |n, step| step.put(items, 1, if equal { 7 } else { n }));
                 graph.prescribe(runs, "none", |(), _| Ok(()));

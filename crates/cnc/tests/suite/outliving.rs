@@ -98,7 +98,7 @@ fn a_handle_is_refused_by_the_environment_and_on_other_os_threads() {
 fn a_counted_item_stays_until_an_async_step_drops_the_handle_of_its_get() {
     graph(|graph| {
         let (first, second) = (graph.tags::<u32>("first"), graph.tags::<u32>("second"));
-        let texts = graph.items_with("texts", Items::<u32, String>::hashed().counted(|_| Some(1)));
+        let texts = graph.items_in("texts", Items::<u32, String>::hashed().counted(|_| Some(1)));
         let kept = Kept::default();
         let (keeper, dropper) = (kept.clone(), kept);
         graph.prescribe_async(first, "keep", move |n, step| {

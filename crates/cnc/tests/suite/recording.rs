@@ -13,7 +13,7 @@ const STEPS: usize = (SIDE as usize - 1).pow(2);
 fn table(scheduler: &dyn Scheduler, runs_max: usize) -> (u64, Recording, String) {
     graph(|graph| {
         let (odd, even) = (graph.tags::<(u32, u32)>("odd"), graph.tags::<(u32, u32)>("even"));
-        let cells = graph.items_with("cells", Items::dense((SIDE, SIDE)));
+        let cells = graph.items_in("cells", Items::dense((SIDE, SIDE)));
         graph.prescribe(odd, "replay", move |(i, j), step| {
             let sum = step.get(cells, (i - 1, j))? + step.get(cells, (i, j - 1))?;
             step.put(cells, (i, j), sum)

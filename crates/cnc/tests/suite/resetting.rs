@@ -20,7 +20,7 @@ fn texts(scheduler: &dyn Scheduler, kind: fn() -> Items<'static, u32, String>, r
     let rounds = |rounds: std::ops::Range<u64>| {
         graph(|graph| {
             // Each third item has gone at the end of a run.
-            let items = graph.items_with("items", kind().counted(|&n| (n % 3 == 0).then_some(2)));
+            let items = graph.items_in("items", kind().counted(|&n| (n % 3 == 0).then_some(2)));
             let seen = graph.memoised_tags::<(u32, String)>("seen");
             let ends = graph.items::<(u32, String), usize>("ends");
             graph.prescribe(graph.on_put(items), "grow", move |n, step| {
@@ -72,7 +72,7 @@ fn a_graph_that_has_failed_runs_again_under_every_scheduler() {
         graph(|graph| {
             let tags = graph.tags::<u32>("tags");
             let (items, asked) = (graph.items::<u32, u32>("items"), graph.items::<u32, u32>("asked"));
-            let once = graph.items_with("once", Items::<u32, u32>::dense(9).counted(|_| Some(1)));
+            let once = graph.items_in("once", Items::<u32, u32>::dense(9).counted(|_| Some(1)));
             let canceller = graph.canceller();
             let copy = graph.prescribe(tags, "copy", move |n, step| {
                 match n {
@@ -137,7 +137,7 @@ fn each_value_is_dropped_once_also_if_destructors_panic() {
             let drops = Arc::new(AtomicU32::new(0));
             graph(|graph| {
                 let items = [Items::dense(ITEMS), Items::paged(ITEMS), Items::hashed(), Items::streamed()];
-                let items = graph.items_with("items", items.into_iter().nth(kind).unwrap());
+                let items = graph.items_in("items", items.into_iter().nth(kind).unwrap());
                 for round in 1..4 {
                     let put = |n| Counted(drops.clone(), panics && n % 2 == 0);
                     graph.initialize(|env| (0..ITEMS).try_for_each(|n| env.put(items, n, put(n)))).unwrap();

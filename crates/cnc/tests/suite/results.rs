@@ -43,7 +43,7 @@ type Kept = fn((u32, u32)) -> Items<'static, (u32, u32), u64>;
 fn wavefront(scheduler: &dyn Scheduler, items: Kept) -> u64 {
     graph(|graph| {
         let tags = graph.tags::<(u32, u32)>("cells");
-        let matrix = graph.items_with("matrix", items((SIDE, SIDE)));
+        let matrix = graph.items_in("matrix", items((SIDE, SIDE)));
         graph.prescribe(tags, "wavestep", move |(i, j), step| {
             let nw = *step.get(matrix, (i - 1, j - 1))?;
             let w = *step.get(matrix, (i - 1, j))?;
@@ -88,7 +88,7 @@ fn a_wavefront_of_declared_and_of_async_steps() {
         graph(|graph| {
             let even = graph.tags::<(u32, u32)>("even");
             let odd = graph.tags::<(u32, u32)>("odd");
-            let matrix = graph.items_with("matrix", Items::dense((SIDE, SIDE)));
+            let matrix = graph.items_in("matrix", Items::dense((SIDE, SIDE)));
             graph.prescribe_depends(
                 even,
                 "declared",
@@ -183,7 +183,7 @@ fn counted_tiles_are_changed_in_place() {
             // Each tile of a round but the first is read by one step, and changed by another one.
             let count = |&(tile, round): &(u32, u32)| (round < 8).then_some(if tile == 0 { 1 } else { 2 });
             let tiles: ItemCol<'_, _, Vec<u64>> =
-                graph.items_with("tiles", Items::paged((TILES, 9)).counted(count));
+                graph.items_in("tiles", Items::paged((TILES, 9)).counted(count));
             graph.prescribe(tags, "change", move |(tile, round), step| {
                 let right: u64 =
                     if tile + 1 < TILES { step.get(tiles, (tile + 1, round))?.iter().sum() } else { 0 };
@@ -211,7 +211,7 @@ fn ranges_cover_every_number_once() {
     same_everywhere(|scheduler| {
         graph(|graph| {
             let loops = graph.tags::<(u32, u32)>("loops");
-            let items = graph.items_with("items", Items::dense(END));
+            let items = graph.items_in("items", Items::dense(END));
             graph.prescribe_range(loops, "copy", 7, move |range, step| {
                 // The first number of a part misses now and then.
                 let before = if range.start == 0 { 0 } else { *step.get(items, range.start - 1)? };
@@ -312,8 +312,8 @@ fn items_are_dropped_once_and_borrow_from_outside() {
         let drops = std::sync::atomic::AtomicUsize::new(0);
         graph(|graph| {
             let tags = graph.tags::<u32>("tags");
-            let kept = graph.items_with("kept", Items::dense(20));
-            let counted = graph.items_with("counted", Items::hashed().counted(|_| Some(1)));
+            let kept = graph.items_in("kept", Items::dense(20));
+            let counted = graph.items_in("counted", Items::hashed().counted(|_| Some(1)));
             let drops = &drops;
             graph.prescribe(tags, "make", move |n, step| {
                 step.put(kept, n, Counts(drops))?;

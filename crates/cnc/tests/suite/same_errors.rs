@@ -124,7 +124,7 @@ fn a_get_too_many_is_told_also_if_its_step_waits() {
     for waiting in [1, 2] {
         let error = same_gets_too_many(|graph, order| {
             let tags = graph.tags::<u32>("tags");
-            let counted = graph.items_with("counted", Items::hashed().counted(|_: &u32| Some(1)));
+            let counted = graph.items_in("counted", Items::hashed().counted(|_: &u32| Some(1)));
             let never = graph.items::<u32, u32>("never");
             graph.prescribe(tags, "get", move |n, step| {
                 if n > waiting {
@@ -147,7 +147,7 @@ fn of_two_steps_with_one_tag_both_are_told_that_they_come_too_late() {
         let error = graph(|graph| {
             graph.finish_after_fault();
             let tags = graph.tags::<u32>("tags");
-            let counted = graph.items_with("counted", Items::hashed().counted(|_: &u32| Some(1)));
+            let counted = graph.items_in("counted", Items::hashed().counted(|_: &u32| Some(1)));
             let never = graph.items::<u32, u32>("never");
             graph.prescribe(tags, "get", move |_, step| {
                 step.get(counted, 7)?;
@@ -284,7 +284,7 @@ fn an_item_that_only_gives_an_order_may_have_gone() {
         for (kind, first) in FORGETTING.into_iter().flat_map(|kind| [(kind, true), (kind, false)]) {
             graph(|graph| {
                 let (uses, after) = (graph.tags::<u32>("uses"), graph.tags::<u32>("after"));
-                let items = graph.items_with("items", kind().counted(|_| Some(1)));
+                let items = graph.items_in("items", kind().counted(|_| Some(1)));
                 graph.prescribe(uses, "use", move |n, step| step.get(items, n).map(|_| ()));
                 let ended = graph.items::<u32, u32>("ended");
                 graph.prescribe_depends(
@@ -317,7 +317,7 @@ fn a_second_put_is_told_as_one_though_its_place_was_given_up() {
         for (kind, (gone, kept)) in FORGETTING.into_iter().flat_map(|kind| cases.map(|case| (kind, case))) {
             let error = graph(|graph| {
                 let (gets, again) = (graph.tags::<u32>("gets"), graph.tags::<()>("again"));
-                let items = graph.items_with("items", kind().counted(|_| Some(1)));
+                let items = graph.items_in("items", kind().counted(|_| Some(1)));
                 graph.prescribe(gets, "get", move |n, step| step.get(items, n).map(|_| ()));
                 graph.prescribe(again, "put again", move |(), step| step.put(items, 0, 7));
                 graph.finish_after_fault();
@@ -347,7 +347,7 @@ fn statistics_count_the_puts_of_places_that_were_given_up() {
         FORGETTING.into_iter().for_each(|kind| {
             let statistics = graph(|graph| {
                 let chain = graph.tags::<u32>("chain");
-                let items = graph.items_with("items", kind().counted(|_| Some(1)));
+                let items = graph.items_in("items", kind().counted(|_| Some(1)));
                 graph.prescribe(chain, "next", move |n, step| {
                     let before = *step.get(items, n)?;
                     step.put(items, n + 1, before + 1)?;
@@ -374,7 +374,7 @@ fn a_step_that_missed_an_item_does_not_wait_for_another_one() {
     let error = graph(|graph| {
         graph.finish_after_fault();
         let (late, fill) = (graph.tags::<u32>("late"), graph.tags::<u32>("fill"));
-        let items = graph.items_with("items", Items::paged(PAGES).counted(|_| Some(0)));
+        let items = graph.items_in("items", Items::paged(PAGES).counted(|_| Some(0)));
         let wait = &wait;
         graph.prescribe(late, "late", move |n, step| {
             let end = step.get(items, n).map(|_| ());
@@ -442,7 +442,7 @@ fn a_cancelled_step_of_each_kind_has_not_got_its_items() {
         for is_async in [false, true] {
             let error = graph(|graph| {
                 let tags = graph.tags::<u32>("tags");
-                let counted = graph.items_with("counted", Items::hashed().counted(|_: &u32| Some(2)));
+                let counted = graph.items_in("counted", Items::hashed().counted(|_: &u32| Some(2)));
                 let later = graph.items::<u32, u32>("later");
                 let waiting = if is_async {
                     graph.prescribe_async(tags, "wait", move |_, step| async move {
@@ -472,7 +472,7 @@ fn the_environment_may_get_what_a_run_has_left() {
     each(|name, scheduler| {
         graph(|graph| {
             let tags = graph.tags::<u32>("tags");
-            let items = graph.items_with("items", Items::hashed().counted(|_| Some(2)));
+            let items = graph.items_in("items", Items::hashed().counted(|_| Some(2)));
             graph.prescribe(tags, "get", move |n, step| step.get(items, n).map(|_| ()));
             graph.initialize(|env| env.put(items, 3, 3).and_then(|()| env.put_tag(tags, 3))).unwrap();
             let end = graph.run(scheduler).map(|_| ()).unwrap_err();
@@ -489,7 +489,7 @@ fn an_item_that_is_left_names_the_step_that_has_put_it() {
     each(|name, scheduler| {
         let end = graph(|graph| {
             let tags = graph.tags::<u32>("tags");
-            let items = graph.items_with("items", Items::dense(9_u32).counted(|_| Some(2)));
+            let items = graph.items_in("items", Items::dense(9_u32).counted(|_| Some(2)));
             graph.prescribe(tags, "put", move |n, step| step.put(items, n + 1, n));
             graph.initialize(|env| env.put_tag(tags, 3).and_then(|()| env.put(items, 1, 1))).unwrap();
             graph.run(scheduler).map(|_| ()).unwrap_err()
@@ -553,7 +553,7 @@ impl Drop for FragileValue {
 fn a_value_that_no_step_may_get_wakes_those_that_wait_also_if_it_breaks() {
     let error = same_in_each_order(|graph, order| {
         let (tags, puts) = (graph.tags::<u32>("tags"), graph.tags::<u32>("puts"));
-        let items = graph.items_with("items", Items::hashed().counted(|_: &u32| Some(0)));
+        let items = graph.items_in("items", Items::hashed().counted(|_: &u32| Some(0)));
         graph.prescribe(tags, "get", move |_, step| step.get(items, 0).map(|_: &FragileValue| ()));
         graph.prescribe(puts, "put", move |n, step| step.put(items, n, FragileValue));
         graph.initialize(|env| order.into_iter().try_for_each(|n| env.put_tag(tags, n))).unwrap();

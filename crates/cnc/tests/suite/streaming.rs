@@ -23,8 +23,8 @@ fn sums<K: ItemKey + 'static>(key: fn(u32) -> K, scheduler: &dyn selvedge_cnc::s
             (graph.tags::<u32>("puts"), graph.tags::<u32>("gets"), graph.tags::<u32>("takes"));
         let kept: Vec<K> = (0..ITEMS).step_by(10).map(key).collect();
         let counted = Items::streamed().counted(move |key: &K| (!kept.contains(key)).then_some(2));
-        let items = graph.items_with("items", counted);
-        let results = graph.items_with("results", Items::dense((ITEMS, 2_u32)));
+        let items = graph.items_in("items", counted);
+        let results = graph.items_in("results", Items::dense((ITEMS, 2_u32)));
         graph.prescribe(puts, "put", move |n, step| step.put(items, key(n), vec![n; 3]));
         graph.prescribe(gets, "get", move |n, step| {
             let value = u64::from(step.get(items, key(n))?[0]);
@@ -73,7 +73,7 @@ fn a_get_too_many_is_told_after_the_item_has_gone() {
         for later in [true, false] {
             graph(|graph| {
                 let tags = graph.tags::<u32>("tags");
-                let items = graph.items_with("items", Items::streamed().counted(|_: &u32| Some(1)));
+                let items = graph.items_in("items", Items::streamed().counted(|_: &u32| Some(1)));
                 graph.prescribe(tags, "get", move |n, step| step.get(items, n / 10).map(|_| ()));
                 graph.finish_after_fault();
                 graph
@@ -98,7 +98,7 @@ fn a_get_too_many_is_told_after_the_item_has_gone() {
 fn of_keys_that_are_no_words_nothing_is_remembered() {
     graph(|graph| {
         let tags = graph.tags::<String>("tags");
-        let items = graph.items_with("items", Items::streamed().counted(|_: &String| Some(1)));
+        let items = graph.items_in("items", Items::streamed().counted(|_: &String| Some(1)));
         graph.prescribe(tags, "get", move |key, step| step.get(items, key).map(|_| ()));
         for round in 0..3 {
             let start = graph.initialize(|env| {
@@ -123,7 +123,7 @@ fn keys_and_values_are_dropped_once() {
             type Key = (Arc<str>, u32);
             let counted =
                 Items::streamed().counted(move |key: &Key| (goes || key.1.is_multiple_of(2)).then_some(1));
-            let items = graph.items_with("items", counted);
+            let items = graph.items_in("items", counted);
             let mine = &alive;
             graph.prescribe(tags, "get", move |n, step| {
                 let value: &Arc<str> = step.get(items, (mine.clone(), n))?;

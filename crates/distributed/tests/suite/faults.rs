@@ -87,7 +87,7 @@ fn an_async_step_that_has_failed_puts_nothing_for_other_ranks() {
     let errors = errors(2, |graph| {
         let tags = graph.tags("tags", |_: &u32| 1);
         let once = Items::hashed().counted(|_| Some(1));
-        let counted = graph.items_with("counted", ItemPlacement::consumed_on(|_: &u32| [1]), once);
+        let counted = graph.items_in("counted", ItemPlacement::consumed_on(|_: &u32| [1]), once);
         let items = graph.items::<u32, u32>("items", ItemPlacement::produced_on(|_| 0));
         graph.finish_after_fault();
         graph.prescribe_async(tags, "take", move |n, step| async move {
@@ -224,7 +224,7 @@ fn a_count_is_that_of_one_rank() {
     let errors = errors(2, |graph| {
         let tags = graph.tags("tags", |rank: &u32| own(rank));
         let both = ItemPlacement::consumed_on(|_: &u32| [0, 1]);
-        let items = graph.items_with("items", both, Items::hashed().counted(|_| Some(2)));
+        let items = graph.items_in("items", both, Items::hashed().counted(|_| Some(2)));
         graph.prescribe(tags, "look", move |rank, step| {
             let _: &u32 = step.get(items, 3)?;
             if rank == 0 { step.get(items, 3).map(drop) } else { Ok(()) }

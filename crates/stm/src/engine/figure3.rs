@@ -55,12 +55,12 @@ use std::fmt;
 ///
 /// # Examples
 /// ```
-/// use selvedge::stm::{Figure3, TWord, atomically_with};
+/// use selvedge::stm::{Figure3, TWord, atomically_under};
 ///
 /// let var = TWord::<_, Figure3>::with_engine(1_u64);
 /// let shared = var.clone();
 /// selvedge::run(async move {
-///     atomically_with::<Figure3, _>(|tx| shared.modify(tx, |n| n * 2)).await;
+///     atomically_under::<Figure3, _>(|tx| shared.modify(tx, |n| n * 2)).await;
 ///     assert_eq!(shared.read_now(), 2);
 /// })?;
 /// # Ok::<(), selvedge::SchedulerError>(())

@@ -14,12 +14,12 @@ use crate::world::world;
 ///
 /// # Examples
 /// ```
-/// use selvedge::stm::{GlobalLock, TWord, try_atomically_with};
+/// use selvedge::stm::{GlobalLock, TWord, try_atomically_under};
 ///
 /// let var = TWord::<_, GlobalLock>::with_engine(1_u64);
 /// let shared = var.clone();
 /// selvedge::run(async move {
-///     let doubled = try_atomically_with::<GlobalLock, _, ()>(move |tx| {
+///     let doubled = try_atomically_under::<GlobalLock, _, ()>(move |tx| {
 ///         shared.modify(tx, |n| n * 2)?;
 ///         Ok(shared.read(tx)?)
 ///     });

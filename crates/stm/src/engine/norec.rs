@@ -50,12 +50,12 @@ use std::fmt;
 ///
 /// # Examples
 /// ```
-/// use selvedge::stm::{NOrec, TWord, atomically_with};
+/// use selvedge::stm::{NOrec, TWord, atomically_under};
 ///
 /// let var = TWord::<_, NOrec>::with_engine(1_u64);
 /// let shared = var.clone();
 /// selvedge::run(async move {
-///     atomically_with::<NOrec, _>(|tx| shared.modify(tx, |n| n * 2)).await;
+///     atomically_under::<NOrec, _>(|tx| shared.modify(tx, |n| n * 2)).await;
 ///     assert_eq!(shared.read_now(), 2);
 /// })?;
 /// # Ok::<(), selvedge::SchedulerError>(())

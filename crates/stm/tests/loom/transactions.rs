@@ -7,7 +7,7 @@
 use loom::cell::UnsafeCell;
 use loom::sync::Mutex;
 use loom::thread;
-use selvedge_stm::{Engine, Figure3, TArray, TVar, TWord, Tried, Tx, Versioned, atomically_with, reclaim};
+use selvedge_stm::{Engine, Figure3, TArray, TVar, TWord, Tried, Tx, Versioned, atomically_under, reclaim};
 use selvedge_sync::wait_blocking;
 use std::any::TypeId;
 use std::future::Future;
@@ -39,7 +39,7 @@ fn word<E: Engine>() -> TWord<u32, E> {
 }
 
 fn run<E: Engine, R>(body: impl FnMut(&Tx<E>) -> Tried<R>) -> R {
-    wait_blocking(atomically_with::<E, R>(body))
+    wait_blocking(atomically_under::<E, R>(body))
 }
 
 /// What a transaction sees that commits. Each attempt of an opaque engine sees the same of both.
@@ -184,7 +184,7 @@ fn a_waiter_that_gives_up_takes_no_wake_up_along<E: Engine>() {
         let var = word::<E>();
         let shared = var.clone();
         let writer = thread::spawn(move || add_one(&shared));
-        let _ = glance(atomically_with::<E, _>(|tx| {
+        let _ = glance(atomically_under::<E, _>(|tx| {
             let n = var.read(tx)?;
             tx.check(n == 1)
         }));
@@ -197,7 +197,7 @@ fn a_waiter_that_gives_up_takes_no_wake_up_along<E: Engine>() {
 fn predicate<E: Engine>(
     holds: impl Fn(&Tx<E>) -> Tried<bool> + Clone + Send + Sync + 'static,
 ) -> impl Future<Output = ()> {
-    atomically_with::<E, _>(move |tx| tx.wait_for(holds.clone()))
+    atomically_under::<E, _>(move |tx| tx.wait_for(holds.clone()))
 }
 
 /// Each commit writes one variable of the predicate, and evaluates it. The first one comes before,
@@ -432,7 +432,7 @@ fn a_block_and_a_registration_end_at_once() {
             drop(array);
             reclaim();
         });
-        glance(atomically_with::<Versioned, _>(|tx| {
+        glance(atomically_under::<Versioned, _>(|tx| {
             let Some(array) = place.lock().unwrap().clone() else { return Ok(()) };
             // SAFETY: loom watches the cell.
             let n = array.read(tx, 0)?.0.with(|n| unsafe { *n });

@@ -7,7 +7,7 @@
 
 use crate::shaken_alone;
 use selvedge_stm::testing::{ticket, tickets};
-use selvedge_stm::{Engine, TVar, TWord, Tried, Tx, atomically_with};
+use selvedge_stm::{Engine, TVar, TWord, Tried, Tx, atomically_under};
 use selvedge_sync::wait_blocking;
 use std::thread;
 
@@ -60,7 +60,7 @@ fn run_some<E: Engine>(vars: &Vars<E>, os_thread: u64, many: u64) -> Vec<Record>
             .map(|_| (random.below(VARS as u64) as usize, random.below(3) == 0))
             .collect();
         let before = tickets();
-        let mut record = wait_blocking(atomically_with::<E, _>(|tx| {
+        let mut record = wait_blocking(atomically_under::<E, _>(|tx| {
             let mut record = Record::default();
             for (step, &(var, writes)) in (0..).zip(&steps) {
                 let value = vars.read(tx, var)?;

@@ -4,7 +4,7 @@
 use crate::shaken_alone;
 use proptest::prelude::*;
 use selvedge_stm::{
-    Abort, Engine, Figure3, GlobalLock, NOrec, TVar, TWord, Tx, Versioned, try_atomically_with,
+    Abort, Engine, Figure3, GlobalLock, NOrec, TVar, TWord, Tx, Versioned, try_atomically_under,
 };
 use selvedge_sync::wait_blocking;
 
@@ -133,7 +133,7 @@ fn agrees<E: Engine>(programs: &[Vec<Step>]) {
     for steps in programs {
         let before = state.clone();
         let expected = model(&mut state, steps);
-        let result = wait_blocking(try_atomically_with::<E, _, _>(|tx| {
+        let result = wait_blocking(try_atomically_under::<E, _, _>(|tx| {
             let result = tx.or_else(|tx| vars.run(tx, steps).map(|()| Ok(())), |_| Ok(Err(End::Retried)));
             result.map_err(|abort| match abort {
                 Abort::Stop(stop) => Abort::Stop(stop),
@@ -144,7 +144,7 @@ fn agrees<E: Engine>(programs: &[Vec<Step>]) {
         if expected.is_err() {
             state = before;
         }
-        let values = wait_blocking(try_atomically_with::<E, Vec<u64>, ()>(|tx| {
+        let values = wait_blocking(try_atomically_under::<E, Vec<u64>, ()>(|tx| {
             (0..VARS).map(|at| vars.read(tx, at)).collect()
         }));
         assert_eq!(values.as_ref(), Ok(&state));

@@ -2,7 +2,7 @@
 //! wait for the same variables.
 
 use proptest::prelude::*;
-use selvedge_stm::{Abort, Engine, TMVar, TWord, Tried, Tx, atomically_with, try_atomically_with};
+use selvedge_stm::{Abort, Engine, TMVar, TWord, Tried, Tx, atomically_under, try_atomically_under};
 use selvedge_sync::wait_blocking;
 use std::cell::RefCell;
 use std::future::Future;
@@ -102,7 +102,7 @@ fn woken_by<E: Engine>(
     for (at, var) in world.vars.iter().enumerate() {
         let woken = Arc::new(Woken::default());
         let waker = Waker::from(woken.clone());
-        let mut transaction = pin!(try_atomically_with::<E, _, _>(|tx| {
+        let mut transaction = pin!(try_atomically_under::<E, _, _>(|tx| {
             // A retry without a read panics, and what is read before the list is the same in both.
             world.vars[0].read(tx)?;
             body(tx)
@@ -121,7 +121,7 @@ fn list_is_nest<E: Engine>(programs: &[Alternatives]) {
     for all in programs {
         // The body goes on behind a retry that it drops, so the log of the attempt can be compared.
         let logs = [false, true].map(|is_listed| {
-            wait_blocking(try_atomically_with::<E, (), String>(|tx| {
+            wait_blocking(try_atomically_under::<E, (), String>(|tx| {
                 let ended = match is_listed {
                     true => one.listed(tx, all),
                     false => other.nested(tx, all),
@@ -162,12 +162,12 @@ fn a_list_waits_for_the_reads_of_all<E: Engine>() {
         let woken = Arc::new(Woken::default());
         let waker = Waker::from(woken.clone());
         let mut context = Context::from_waker(&waker);
-        let mut taken = pin!(atomically_with::<E, _>(|tx| {
+        let mut taken = pin!(atomically_under::<E, _>(|tx| {
             tx.or_else_all(places.iter().map(|place| |tx: &Tx<E>| place.take(tx)))
         }));
         assert_eq!(taken.as_mut().poll(&mut context), Poll::Pending);
         assert!(!woken.0.load(Ordering::SeqCst));
-        wait_blocking(atomically_with::<E, _>(|tx| places[at].put(tx, at)));
+        wait_blocking(atomically_under::<E, _>(|tx| places[at].put(tx, at)));
         assert!(woken.0.load(Ordering::SeqCst), "the write of {at} has not woken the transaction");
         assert_eq!(taken.as_mut().poll(&mut context), Poll::Ready(at));
     }
@@ -175,7 +175,7 @@ fn a_list_waits_for_the_reads_of_all<E: Engine>() {
 
 fn alternatives_behind_the_one_that_ends_do_not_run<E: Engine>() {
     let (made, var) = (RefCell::new(Vec::new()), TWord::<u32, E>::with_engine(1));
-    let result = wait_blocking(atomically_with::<E, _>(|tx| {
+    let result = wait_blocking(atomically_under::<E, _>(|tx| {
         made.borrow_mut().clear();
         let (made, var) = (&made, &var);
         tx.or_else_all([0, 1, 2, 3].map(|at| {
@@ -199,12 +199,12 @@ fn alternatives_may_differ_in_type<E: Engine>() {
         let n = from.swap(tx, 0)?;
         tx.check(n > 0).map(|()| n)
     };
-    let taken = wait_blocking(atomically_with::<E, _>(|tx| {
+    let taken = wait_blocking(atomically_under::<E, _>(|tx| {
         let all: [&Alternative<'_, E, u8>; 2] = [&|tx| take(tx, &a), &|tx| take(tx, &b)];
         tx.or_else_all(all)
     }));
     let name = String::from("no letter");
-    let text = wait_blocking(atomically_with::<E, _>(|tx| {
+    let text = wait_blocking(atomically_under::<E, _>(|tx| {
         let name = name.clone();
         let all: [BoxedOnce<'_, E, String>; 2] =
             [Box::new(|tx| take(tx, &a).map(|n| n.to_string())), Box::new(|_| Ok(name))];
@@ -216,7 +216,7 @@ fn alternatives_may_differ_in_type<E: Engine>() {
 fn a_list_of_100_000_takes_no_deep_stack<E: Engine>() {
     let many = if cfg!(miri) { 100 } else { 100_000 };
     let var = TWord::<u32, E>::with_engine(0);
-    let last = wait_blocking(atomically_with::<E, _>(|tx| {
+    let last = wait_blocking(atomically_under::<E, _>(|tx| {
         tx.or_else_all((1..=many).map(|at| {
             let var = &var;
             move |tx: &Tx<E>| {

@@ -2,7 +2,7 @@
 
 use selvedge_core::{JoinError, round_robin, spawn, yield_now};
 use selvedge_stm::{
-    Abort, Engine, Figure3, TWord, Tried, Tx, Versioned, atomically_with, reclaim, try_atomically_with,
+    Abort, Engine, Figure3, TWord, Tried, Tx, Versioned, atomically_under, reclaim, try_atomically_under,
     wait_for,
 };
 use selvedge_sync::wait_blocking;
@@ -21,12 +21,12 @@ fn word<E: Engine>(n: u32) -> TWord<u32, E> {
 }
 
 fn set<E: Engine>(var: &TWord<u32, E>, n: u32) {
-    wait_blocking(atomically_with::<E, _>(|tx| var.swap(tx, n)));
+    wait_blocking(atomically_under::<E, _>(|tx| var.swap(tx, n)));
 }
 
 /// As `set`, in a thread.
 async fn write<E: Engine>(var: &TWord<u32, E>, n: u32) {
-    atomically_with::<E, _>(|tx| var.swap(tx, n)).await;
+    atomically_under::<E, _>(|tx| var.swap(tx, n)).await;
 }
 
 /// A transaction that waits for a predicate, and counts its runs.
@@ -35,7 +35,7 @@ fn counted<E: Engine, T: Fn(&Tx<E>) -> Tried<bool> + Clone + Send + Sync + 'stat
     predicate: T,
 ) -> impl Future<Output = ()> + Send + use<E, T> {
     let runs = runs.clone();
-    atomically_with::<E, _>(move |tx| {
+    atomically_under::<E, _>(move |tx| {
         runs.fetch_add(1, Ordering::Relaxed);
         tx.wait_for(predicate.clone())
     })
@@ -112,7 +112,7 @@ fn a_predicate_that_reads_other_variables<E: Engine>() {
 fn a_read_outside_of_the_predicate_wakes<E: Engine>() {
     for is_before in [false, true] {
         let (x, y, runs) = (word::<E>(0), word::<E>(0), AtomicU32::new(0));
-        let mut waits = pin!(atomically_with::<E, _>(|tx| {
+        let mut waits = pin!(atomically_under::<E, _>(|tx| {
             runs.fetch_add(1, Ordering::Relaxed);
             if is_before {
                 let _ = (x.read(tx)?, y.read(tx)?);
@@ -140,7 +140,7 @@ fn either_of_two_predicates_wakes<E: Engine>() {
     let runs = AtomicU32::new(0);
     let waits = || {
         runs.store(0, Ordering::Relaxed);
-        Box::pin(atomically_with::<E, _>(|tx| {
+        Box::pin(atomically_under::<E, _>(|tx| {
             runs.fetch_add(1, Ordering::Relaxed);
             let (a, b) = (x.clone(), y.clone());
             let second = |tx: &Tx<E>| tx.wait_for(move |tx| Ok(a.read(tx)? + b.read(tx)? == 7));
@@ -166,7 +166,7 @@ fn either_of_two_predicates_wakes<E: Engine>() {
 /// The predicate sees the writes of its own transaction, which no commit knows.
 fn a_predicate_that_sees_own_writes<E: Engine>() {
     let (x, y) = (word::<E>(0), word::<E>(0));
-    let mut waits = pin!(atomically_with::<E, _>(|tx| {
+    let mut waits = pin!(atomically_under::<E, _>(|tx| {
         x.modify(tx, |n| n + 1)?;
         let (a, b) = (x.clone(), y.clone());
         tx.wait_for(move |tx| Ok(a.read(tx)? == b.read(tx)?))
@@ -311,13 +311,13 @@ fn no_wake_up_of_a_predicate_is_lost<E: Engine>() {
                 for n in 1..=rounds {
                     set(var, n);
                     let waits = at_least(round, n);
-                    wait_blocking(atomically_with::<E, _>(|tx| tx.wait_for(waits.clone())));
+                    wait_blocking(atomically_under::<E, _>(|tx| tx.wait_for(waits.clone())));
                 }
             });
         }
         let (a, b) = (&x, &y);
         scope.spawn(move || {
-            let mut ended = pin!(atomically_with::<E, _>(|tx| tx.wait_for(ends.clone())));
+            let mut ended = pin!(atomically_under::<E, _>(|tx| tx.wait_for(ends.clone())));
             while poll(ended.as_mut()).is_pending() {
                 let (a, b) = (a.clone(), b.clone());
                 let never = move |tx: &Tx<E>| Ok(a.read(tx)? + b.read(tx)? == u32::MAX);
@@ -327,7 +327,7 @@ fn no_wake_up_of_a_predicate_is_lost<E: Engine>() {
         for n in 1..=rounds {
             let (a, b) = (x.clone(), y.clone());
             let both = move |tx: &Tx<E>| Ok(a.read(tx)? == n && b.read(tx)? == n);
-            wait_blocking(atomically_with::<E, _>(|tx| tx.wait_for(both.clone())));
+            wait_blocking(atomically_under::<E, _>(|tx| tx.wait_for(both.clone())));
             set(&round, n);
         }
     });
@@ -362,7 +362,7 @@ fn a_turn_without_effect_leaves_no_mark<E: Engine>() {
     assert!(poll(waits.as_mut().expect("made above").as_mut()).is_pending());
     assert!(x.is_waited_for());
     let mut runs = 0;
-    let given_up = wait_blocking(try_atomically_with::<E, (), _>(|tx| {
+    let given_up = wait_blocking(try_atomically_under::<E, (), _>(|tx| {
         x.read(tx)?;
         runs += 1;
         if runs > 32 {
@@ -389,7 +389,7 @@ fn a_turn_without_effect_leaves_no_mark_in_versions() {
 #[should_panic(expected = "has read no variable")]
 fn a_predicate_without_variables_cannot_wait() {
     let told = RefCell::new(0);
-    wait_blocking(atomically_with::<Versioned, _>(|tx| {
+    wait_blocking(atomically_under::<Versioned, _>(|tx| {
         *told.borrow_mut() += 1;
         tx.wait_for(|_| Ok(false))
     }));

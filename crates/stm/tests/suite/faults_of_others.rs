@@ -1,7 +1,7 @@
 //! Faults that other systems with transactions had, as tests: GHC's tickets by their numbers.
 
 use selvedge_core::{round_robin, spawn, yield_now};
-use selvedge_stm::{Engine, TMVar, TVar, TWord, Tried, Tx, atomically_with, reclaim, try_atomically_with};
+use selvedge_stm::{Engine, TMVar, TVar, TWord, Tried, Tx, atomically_under, reclaim, try_atomically_under};
 use selvedge_sync::wait_blocking;
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -16,7 +16,7 @@ fn times(many: u64) -> u64 {
 }
 
 fn run<E: Engine, R>(body: impl FnMut(&Tx<E>) -> Tried<R>) -> R {
-    wait_blocking(atomically_with::<E, R>(body))
+    wait_blocking(atomically_under::<E, R>(body))
 }
 
 fn glance<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
@@ -38,11 +38,11 @@ fn waits_are_given_up_while_others_commit<E: Engine>() {
                         let (a, b) = (order[0].read(tx)?, order[1].read(tx)?);
                         tx.check(a != b)
                     };
-                    let plain = pin!(atomically_with::<E, _>(never));
+                    let plain = pin!(atomically_under::<E, _>(never));
                     assert!(glance(plain).is_pending());
                     let own = order.map(TWord::clone);
                     let differ = move |tx: &Tx<E>| Ok(own[0].read(tx)? != own[1].read(tx)?);
-                    let conditional = pin!(atomically_with::<E, _>(|tx| tx.wait_for(differ.clone())));
+                    let conditional = pin!(atomically_under::<E, _>(|tx| tx.wait_for(differ.clone())));
                     assert!(glance(conditional).is_pending());
                     given_up.fetch_add(2, Ordering::Relaxed);
                 }
@@ -73,7 +73,7 @@ fn threads_that_wait_cancel_one_another<E: Engine>() {
                 .map(|n| {
                     let (x, y) = (x.clone(), y.clone());
                     spawn(async move {
-                        atomically_with::<E, _>(|tx| {
+                        atomically_under::<E, _>(|tx| {
                             let (a, b) = (x.read(tx)?, y.read(tx)?);
                             tx.check(a > round && b > round)?;
                             if n % 2 == 0 {
@@ -91,9 +91,9 @@ fn threads_that_wait_cancel_one_another<E: Engine>() {
                 yield_now().await;
             }
             waiters[round as usize % 6].cancel();
-            atomically_with::<E, _>(|tx| x.swap(tx, round + 1)).await;
+            atomically_under::<E, _>(|tx| x.swap(tx, round + 1)).await;
             waiters[(round as usize + 1) % 6].cancel();
-            atomically_with::<E, _>(|tx| y.swap(tx, round + 1)).await;
+            atomically_under::<E, _>(|tx| y.swap(tx, round + 1)).await;
             for (n, waiter) in waiters.into_iter().enumerate() {
                 let is_cancelled = n == round as usize % 6 || n == (round as usize + 1) % 6;
                 assert!(waiter.await.is_ok() || is_cancelled);
@@ -150,7 +150,7 @@ fn values_are_whole_under_stress<E: Engine>() {
             scope.spawn(move || {
                 for n in 0..times(3_000) as usize {
                     let (from, to) = (&slots[(n + worker) % 8], &slots[(n * 5 + worker * 3 + 1) % 8]);
-                    let result = wait_blocking(try_atomically_with::<E, _, ()>(|tx| {
+                    let result = wait_blocking(try_atomically_under::<E, _, ()>(|tx| {
                         let (a, check, _) = from.take(tx)?;
                         assert_eq!(check, a.wrapping_mul(0x9E37_79B9));
                         if let Some((b, check, _)) = to.try_take(tx)? {
@@ -185,7 +185,7 @@ fn no_wake_up_of_many_is_lost<E: Engine>() {
     let turn = TWord::<u64, E>::with_engine(0);
     let waits = |mine: u64, turn: &TWord<u64, E>| {
         let turn = turn.clone();
-        atomically_with::<E, _>(move |tx| {
+        atomically_under::<E, _>(move |tx| {
             let n = turn.read(tx)?;
             tx.check(n % 2 == mine)?;
             turn.write(tx, n + 1);

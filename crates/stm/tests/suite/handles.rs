@@ -2,7 +2,7 @@
 
 use selvedge_stm::{
     Engine, TArray, TBQueue, TChan, TCounter, TMVar, TMap, TNode, TQueue, TSem, TSet, TVar, TWord,
-    TWordArray, Tried, Tx, WeakTVar, atomically_with, reclaim,
+    TWordArray, Tried, Tx, WeakTVar, atomically_under, reclaim,
 };
 use selvedge_sync::wait_blocking;
 use std::collections::{HashMap, HashSet};
@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 fn run<E: Engine, R>(body: impl FnMut(&Tx<E>) -> Tried<R>) -> R {
-    wait_blocking(atomically_with::<E, R>(body))
+    wait_blocking(atomically_under::<E, R>(body))
 }
 
 /// Reclaims until the condition holds: another test may be in a transaction meanwhile.
@@ -124,7 +124,7 @@ fn waiters_and_weak_handles_do_not_disturb_each_other<E: Engine>() {
     let var = TWord::<u32, E>::with_engine(0);
     let mut context = Context::from_waker(Waker::noop());
     let waits = || {
-        atomically_with::<E, _>(|tx| {
+        atomically_under::<E, _>(|tx| {
             let n = var.read(tx)?;
             tx.check(n > 0).map(|()| n)
         })

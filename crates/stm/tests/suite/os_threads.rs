@@ -1,7 +1,7 @@
 //! Transactions of several OS threads, under each engine.
 
 use crate::workloads::{either_branch_is_woken, no_sum_is_wrong_in_any_audit, no_wake_up_is_lost};
-use selvedge_stm::{Abort, Engine, TWord, Tx, atomically_blocking, atomically_with, try_atomically};
+use selvedge_stm::{Abort, Engine, TWord, Tx, atomically_blocking, atomically_under, try_atomically};
 use selvedge_sync::wait_blocking;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -101,13 +101,13 @@ fn add_one(var: &TWord<u32>) {
 /// A foreign executor polls the same futures.
 fn a_foreign_executor_runs_transactions<E: Engine>() {
     let var = TWord::<u32, E>::with_engine(0);
-    let waits = atomically_with::<E, _>(|tx| {
+    let waits = atomically_under::<E, _>(|tx| {
         let n = var.read(tx)?;
         tx.check(n == 3)
     });
     let writes = async {
         for _ in 0..3 {
-            atomically_with::<E, _>(|tx| var.modify(tx, |n| n + 1)).await;
+            atomically_under::<E, _>(|tx| var.modify(tx, |n| n + 1)).await;
         }
     };
     futures::executor::block_on(futures::future::join(waits, writes));

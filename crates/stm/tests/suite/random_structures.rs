@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use selvedge_stm::{
     Abort, Engine, TArray, TBQueue, TChan, TMVar, TMap, TQueue, TSem, TSet, TWordArray, Tried, Tx,
-    try_atomically_with,
+    try_atomically_under,
 };
 use selvedge_sync::wait_blocking;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -27,7 +27,7 @@ fn agree<E: Engine, O, M: Clone>(
 ) {
     for (ops, has_effect) in program {
         let before = model.clone();
-        let result = wait_blocking(try_atomically_with::<E, (), ()>(|tx| {
+        let result = wait_blocking(try_atomically_under::<E, (), ()>(|tx| {
             *model = before.clone();
             ops.iter().try_for_each(|op| step(tx, op, model))?;
             if *has_effect { Ok(()) } else { Err(Abort::Error(())) }

@@ -3,8 +3,8 @@
 use selvedge_core::{JoinError, round_robin, spawn, yield_now};
 use selvedge_direct::{direct, wait};
 use selvedge_stm::{
-    Abort, Engine, TMVar, TQueue, TVar, TWord, Tried, Tx, Versioned, atomically_with, reclaim,
-    try_atomically_with,
+    Abort, Engine, TMVar, TQueue, TVar, TWord, Tried, Tx, Versioned, atomically_under, reclaim,
+    try_atomically_under,
 };
 use selvedge_sync::wait_blocking;
 use std::any::Any;
@@ -23,7 +23,7 @@ fn word<E: Engine>(n: u32) -> TWord<u32, E> {
 }
 
 fn run<E: Engine, R>(body: impl FnMut(&Tx<E>) -> Tried<R>) -> R {
-    wait_blocking(atomically_with::<E, R>(body))
+    wait_blocking(atomically_under::<E, R>(body))
 }
 
 fn a_transaction_sees_its_own_writes<E: Engine>() {
@@ -44,7 +44,7 @@ fn a_transaction_sees_its_own_writes<E: Engine>() {
 
 fn an_error_leaves_no_trace<E: Engine>() {
     let var = TVar::<_, E>::with_engine(vec![1]);
-    let result = wait_blocking(try_atomically_with::<E, (), _>(|tx| {
+    let result = wait_blocking(try_atomically_under::<E, (), _>(|tx| {
         var.write(tx, vec![2]);
         Err(Abort::Error("no"))
     }));
@@ -204,7 +204,7 @@ fn hooks_run_once_and_in_order<E: Engine>() {
         Ok(())
     });
     assert_eq!(told.take(), ["the branch was undone", "first", "second"]);
-    let result = wait_blocking(try_atomically_with::<E, (), _>(|tx| {
+    let result = wait_blocking(try_atomically_under::<E, (), _>(|tx| {
         tx.after_commit(tell("never"));
         tx.on_abort(tell("aborted"));
         Err(Abort::Error(()))
@@ -218,13 +218,13 @@ fn a_thread_waits_until_a_variable_it_has_read_is_written<E: Engine>() {
     let runs = Arc::new(AtomicU32::new(0));
     let shared = (a.clone(), b.clone(), runs.clone());
     round_robin(async move {
-        let waits = spawn(atomically_with::<E, _>(move |tx| {
+        let waits = spawn(atomically_under::<E, _>(move |tx| {
             shared.2.fetch_add(1, Ordering::Relaxed);
             let sum = shared.0.read(tx)? + shared.0.read(tx)? + shared.1.read(tx)?;
             tx.check(sum > 2).map(|()| sum)
         }));
         let write = async |var: &TWord<u32, E>, n| {
-            atomically_with::<E, _>(|tx| {
+            atomically_under::<E, _>(|tx| {
                 var.write(tx, n);
                 Ok(())
             })
@@ -250,7 +250,7 @@ fn a_waiter_that_is_cancelled_leaves_its_variables<E: Engine>() {
     let seen = y.read_now(Arc::downgrade);
     {
         let (x, y) = (x.clone(), y.clone());
-        let mut waits = pin!(atomically_with::<E, ()>(move |tx| {
+        let mut waits = pin!(atomically_under::<E, ()>(move |tx| {
             let _ = (x.read(tx)?, y.read(tx)?);
             tx.retry()
         }));
@@ -275,7 +275,7 @@ fn waiters_come_and_go_in_any_order<E: Engine>() {
     let waiter = |name: u32| {
         let (var, other, woken) = (var.clone(), other.clone(), woken.clone());
         let mut waits = Box::pin(async move {
-            atomically_with::<E, _>(|tx| {
+            atomically_under::<E, _>(|tx| {
                 let sum = var.read(tx)? + other.read(tx)?;
                 tx.check(sum > 0)
             })
@@ -314,7 +314,7 @@ fn a_waiter_has_the_last_handle<E: Engine>() {
     let value = Arc::new(());
     let place = RefCell::new(Some(TVar::<_, E>::with_engine(value.clone())));
     {
-        let mut waits = pin!(atomically_with::<E, ()>(|tx| {
+        let mut waits = pin!(atomically_under::<E, ()>(|tx| {
             let var = place.borrow().clone().expect("it is there");
             let _ = var.read(tx)?;
             tx.retry()
@@ -332,7 +332,7 @@ fn a_waiter_has_the_last_handle<E: Engine>() {
 
 fn a_transaction_that_can_never_be_woken_panics<E: Engine>() {
     round_robin(async {
-        let waits = spawn(atomically_with::<E, ()>(|tx| tx.retry()));
+        let waits = spawn(atomically_under::<E, ()>(|tx| tx.retry()));
         match waits.await {
             Err(JoinError::Panicked(_)) => {}
             other => panic!("{other:?}"),
@@ -374,7 +374,7 @@ fn a_hook_runs_a_transaction<E: Engine>() {
         tx.after_commit(move || run::<E, _>(|tx| log.modify(tx, |n| n + 1)));
         var.modify(tx, |n| n + 1)
     });
-    let result = wait_blocking(try_atomically_with::<E, (), _>(|tx| {
+    let result = wait_blocking(try_atomically_under::<E, (), _>(|tx| {
         let log = of_abort.clone();
         tx.on_abort(move || run::<E, _>(|tx| log.modify(tx, |n| n + 10)));
         Err(Abort::Error(()))
@@ -389,13 +389,13 @@ fn a_wait_in_direct_style_within_a_body_panics() {
     let shared = var.clone();
     let result = round_robin(direct(move || {
         let result = catch_unwind(AssertUnwindSafe(|| {
-            wait(atomically_with::<Versioned, ()>(|tx| {
+            wait(atomically_under::<Versioned, ()>(|tx| {
                 shared.write(tx, 2);
                 wait(yield_now());
                 Ok(())
             }));
         }));
-        wait(atomically_with::<Versioned, _>(|tx| shared.modify(tx, |n| n + 2)));
+        wait(atomically_under::<Versioned, _>(|tx| shared.modify(tx, |n| n + 2)));
         message(result)
     }));
     let message = result.unwrap();
@@ -446,7 +446,7 @@ fn each_value_is_dropped_once<E: Engine>() {
 
 fn a_transaction_that_has_ended_panics_when_it_is_polled_again<E: Engine>() {
     let var = word::<E>(0);
-    let mut ended = Box::pin(atomically_with::<E, _>(|tx| var.modify(tx, |n| n + 1)));
+    let mut ended = Box::pin(atomically_under::<E, _>(|tx| var.modify(tx, |n| n + 1)));
     let mut context = Context::from_waker(Waker::noop());
     assert!(ended.as_mut().poll(&mut context).is_ready());
     let again = catch_unwind(AssertUnwindSafe(|| ended.as_mut().poll(&mut context).is_ready()));

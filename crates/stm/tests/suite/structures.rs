@@ -3,7 +3,7 @@
 use selvedge_core::{round_robin, spawn, yield_now};
 use selvedge_stm::{
     Engine, TArray, TBQueue, TChan, TCounter, TLink, TMVar, TMap, TNode, TNodeRef, TQueue, TSem, TSet,
-    TWordArray, Tried, Tx, atomically_with, reclaim,
+    TWordArray, Tried, Tx, atomically_under, reclaim,
 };
 use selvedge_sync::wait_blocking;
 use std::cell::RefCell;
@@ -15,7 +15,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 fn run<E: Engine, R>(body: impl FnMut(&Tx<E>) -> Tried<R>) -> R {
-    wait_blocking(atomically_with::<E, R>(body))
+    wait_blocking(atomically_under::<E, R>(body))
 }
 
 /// Whether the transaction retries. It is run as a branch.
@@ -300,14 +300,14 @@ fn waits_for<E: Engine>(
         let done = Arc::new(AtomicBool::new(false));
         let told = done.clone();
         let waiter = spawn(async move {
-            atomically_with::<E, _>(waits).await;
+            atomically_under::<E, _>(waits).await;
             told.store(true, Ordering::Relaxed);
         });
         for _ in 0..4 {
             yield_now().await;
         }
         assert!(!done.load(Ordering::Relaxed), "it has not waited");
-        atomically_with::<E, _>(frees).await;
+        atomically_under::<E, _>(frees).await;
         waiter.await.unwrap();
     })
     .unwrap();
@@ -442,7 +442,7 @@ fn a_registration_outlives_the_array<E: Engine>() {
     let value = Arc::new(());
     let place = RefCell::new(Some(TArray::<_, E>::with_engine([(); 3].map(|()| value.clone()))));
     {
-        let mut waits = pin!(atomically_with::<E, ()>(|tx| {
+        let mut waits = pin!(atomically_under::<E, ()>(|tx| {
             let array = place.borrow().clone().expect("it is there");
             let _ = (array.read(tx, 0)?, array.read(tx, 2)?);
             tx.retry()

@@ -2,14 +2,14 @@
 //! invariants.
 
 use selvedge_stm::{
-    Engine, TArray, TBQueue, TChan, TCounter, TMVar, TMap, TQueue, TSem, TSet, Tried, Tx, atomically_with,
+    Engine, TArray, TBQueue, TChan, TCounter, TMVar, TMap, TQueue, TSem, TSet, Tried, Tx, atomically_under,
 };
 use selvedge_sync::wait_blocking;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 fn run<E: Engine, R>(body: impl FnMut(&Tx<E>) -> Tried<R>) -> R {
-    wait_blocking(atomically_with::<E, R>(body))
+    wait_blocking(atomically_under::<E, R>(body))
 }
 
 fn times(many: u64) -> u64 {

@@ -1,6 +1,6 @@
 //! Attempts of the engine `Figure3` that have seen two moments: what becomes of them.
 
-use selvedge_stm::{Abort, Figure3, TVar, TWord, Tx, atomically_with, try_atomically_with};
+use selvedge_stm::{Abort, Figure3, TVar, TWord, Tx, atomically_under, try_atomically_under};
 use selvedge_sync::wait_blocking;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
@@ -19,7 +19,7 @@ impl Pair {
     /// Another OS thread adds one to both.
     fn add_one(&self) {
         let add = || {
-            wait_blocking(atomically_with::<Figure3, _>(|tx| {
+            wait_blocking(atomically_under::<Figure3, _>(|tx| {
                 self.x.modify(tx, |n| n + 1)?;
                 self.y.modify(tx, |n| n + 1)
             }));
@@ -40,7 +40,7 @@ impl Pair {
 #[test]
 fn a_panic_of_a_zombie_goes_no_further() {
     let (pair, mut attempts) = (Pair::new(), 0);
-    let seen = wait_blocking(atomically_with::<Figure3, _>(|tx| {
+    let seen = wait_blocking(atomically_under::<Figure3, _>(|tx| {
         attempts += 1;
         let (x, y) = pair.read(tx, attempts == 1)?;
         // The zombie indexes out of bounds.
@@ -54,7 +54,7 @@ fn a_panic_of_a_zombie_goes_no_further() {
 fn a_panic_of_an_attempt_that_holds_goes_on() {
     let (pair, mut attempts) = (Pair::new(), 0);
     let panic = catch_unwind(AssertUnwindSafe(|| {
-        wait_blocking(atomically_with::<Figure3, ()>(|tx| {
+        wait_blocking(atomically_under::<Figure3, ()>(|tx| {
             attempts += 1;
             let (x, y) = pair.read(tx, attempts == 1)?;
             panic!("{}", x + y);
@@ -67,7 +67,7 @@ fn a_panic_of_an_attempt_that_holds_goes_on() {
 #[test]
 fn an_error_of_a_zombie_is_not_returned() {
     let (pair, mut attempts) = (Pair::new(), 0);
-    let result = wait_blocking(try_atomically_with::<Figure3, _, _>(|tx| {
+    let result = wait_blocking(try_atomically_under::<Figure3, _, _>(|tx| {
         attempts += 1;
         match pair.read(tx, attempts == 1)? {
             (x, y) if x == y => Ok(x),
@@ -80,7 +80,7 @@ fn an_error_of_a_zombie_is_not_returned() {
 #[test]
 fn a_zombie_that_only_reads_does_not_commit() {
     let (pair, mut attempts) = (Pair::new(), 0);
-    let seen = wait_blocking(atomically_with::<Figure3, _>(|tx| {
+    let seen = wait_blocking(atomically_under::<Figure3, _>(|tx| {
         attempts += 1;
         pair.read(tx, attempts == 1)
     }));
@@ -91,7 +91,7 @@ fn a_zombie_that_only_reads_does_not_commit() {
 #[test]
 fn a_zombie_that_loops_is_abandoned() {
     let (pair, mut attempts, mut rounds) = (Pair::new(), 0, 0);
-    wait_blocking(atomically_with::<Figure3, _>(|tx| {
+    wait_blocking(atomically_under::<Figure3, _>(|tx| {
         attempts += 1;
         let (x, _) = pair.read(tx, attempts == 1)?;
         while *pair.y.read(tx)? != x {
@@ -106,7 +106,7 @@ fn a_zombie_that_loops_is_abandoned() {
 #[test]
 fn a_zombie_that_retries_does_not_wait() {
     let (pair, mut attempts) = (Pair::new(), 0);
-    wait_blocking(atomically_with::<Figure3, _>(|tx| {
+    wait_blocking(atomically_under::<Figure3, _>(|tx| {
         attempts += 1;
         let (x, y) = pair.read(tx, attempts == 1)?;
         tx.check(x == y)

@@ -95,8 +95,8 @@ fn in_a_graph(matrix: Tiles, tiles: u32, block: u32, scheduler: &dyn selvedge_cn
         // Round, row and column; they fit in a word.
         let rounds = graph.tags::<(u16, u16, u16)>("rounds");
         let side = block as usize;
-        let changing = graph.items_with("changing", Items::dense((tiles, tiles, tiles)).counted(|_| Some(1)));
-        let factor = graph.items_with("factor", Items::<_, Tile>::dense((tiles, tiles)));
+        let changing = graph.items_in("changing", Items::dense((tiles, tiles, tiles)).counted(|_| Some(1)));
+        let factor = graph.items_in("factor", Items::<_, Tile>::dense((tiles, tiles)));
         graph
             .prescribe(rounds, "change", move |(k, i, j), step| {
                 let [k, i, j] = [k, i, j].map(u32::from);

@@ -35,7 +35,7 @@ fn with<K: ItemKey>(
     let sum = AtomicU64::new(0);
     graph(|graph| {
         let (puts, gets) = (graph.tags("puts"), graph.tags("gets"));
-        let items = graph.items_with("items", items);
+        let items = graph.items_in("items", items);
         let sum = &sum;
         graph.prescribe_range(puts, "put", 4096, move |numbers, step| {
             numbers.into_iter().try_for_each(|number| step.put(items, key(number), u64::from(number)))

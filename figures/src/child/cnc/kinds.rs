@@ -83,7 +83,7 @@ fn values<V: Send + Sync>(
     let first = Times::now();
     graph(|graph| {
         let parts = graph.tags::<u32>("parts");
-        let items = graph.items_with("values", Items::dense(n));
+        let items = graph.items_in("values", Items::dense(n));
         let (kernel, numbers) = (&kernel, move |part: u32| part * grain..(part * grain + grain).min(n));
         match kind {
             StepKind::Async => graph.prescribe_async(parts, "compute", move |part, step| async move {
@@ -155,8 +155,8 @@ fn cholesky(kind: StepKind, scheduler: &dyn Scheduler, tiles: u32, block: u32) -
     let (first, side) = (Times::now(), block as usize);
     graph(|graph| {
         let rounds = graph.tags::<(u16, u16, u16)>("rounds");
-        let changing = graph.items_with("changing", Items::dense((tiles, tiles, tiles)).counted(|_| Some(1)));
-        let factor = graph.items_with("factor", Items::<_, Tile>::dense((tiles, tiles)));
+        let changing = graph.items_in("changing", Items::dense((tiles, tiles, tiles)).counted(|_| Some(1)));
+        let factor = graph.items_in("factor", Items::<_, Tile>::dense((tiles, tiles)));
         let steps = match kind {
             StepKind::Async => graph.prescribe_async(rounds, "change", move |tag, step| async move {
                 let (k, i, j) = wide(tag);

@@ -37,7 +37,7 @@ fn values<V: Send + Sync>(
             let first = Times::now();
             return graph(|graph| {
                 let loops = graph.tags("loops");
-                let items = graph.items_with("values", Items::dense(n));
+                let items = graph.items_in("values", Items::dense(n));
                 let kernel = &kernel;
                 graph.prescribe_range(loops, "compute", grain, move |numbers, step| {
                     numbers.into_iter().try_for_each(|number| step.put(items, number, kernel(number)))

@@ -65,7 +65,7 @@ pub(super) fn rayon_empty(pool: &ThreadPool, n: u64) {
 pub(super) fn one_put(scheduler: &dyn Scheduler, n: u64) {
     graph(|graph| {
         let tags = graph.tags::<u32>("tags");
-        let items = graph.items_with("items", Items::dense(n as u32));
+        let items = graph.items_in("items", Items::dense(n as u32));
         graph.prescribe(tags, "put", move |tag, step| step.put(items, tag, u64::from(tag)));
         let finished =
             timed(graph, scheduler, n, |env| (0..n as u32).try_for_each(|tag| env.put_tag(tags, tag)));
@@ -149,7 +149,7 @@ pub(super) fn rayon_tree(pool: &ThreadPool, depth: u64) {
 pub(super) fn gets(kind: u64, scheduler: &dyn Scheduler, n: u64, worst: bool) {
     graph(|graph: &Graph<'_, '_>| {
         let tags = graph.tags::<u32>("tags");
-        let items = graph.items_with("items", Items::dense(n as u32 + 1));
+        let items = graph.items_in("items", Items::dense(n as u32 + 1));
         match kind {
             0 => graph.prescribe(tags, "next", move |tag, step| {
                 let before: u64 = *step.get(items, tag)?;
@@ -211,7 +211,7 @@ fn cells(side: u32) -> u64 {
 pub(super) fn wavefront(kind: u64, scheduler: &dyn Scheduler, side: u32) {
     graph(|graph: &Graph<'_, '_>| {
         let tags = graph.tags::<(u32, u32)>("tags");
-        let matrix = graph.items_with("matrix", Items::dense((side, side)));
+        let matrix = graph.items_in("matrix", Items::dense((side, side)));
         match kind {
             0 => graph.prescribe(tags, "cell", move |(i, j), step| {
                 let north_west = *step.get(matrix, (i - 1, j - 1))?;
@@ -294,8 +294,8 @@ pub(super) fn loop_waves(tiles: u32, block: u32) {
 pub(super) fn waves(scheduler: &dyn Scheduler, tiles: u32, block: u32) {
     let sum = timed_graph(1, |graph| {
         let tags = graph.tags::<(u32, u32)>("tiles");
-        let rows = graph.items_with("rows", Items::<_, Edge>::dense((tiles + 1, tiles)));
-        let columns = graph.items_with("columns", Items::<_, Edge>::dense((tiles, tiles)));
+        let rows = graph.items_in("rows", Items::<_, Edge>::dense((tiles + 1, tiles)));
+        let columns = graph.items_in("columns", Items::<_, Edge>::dense((tiles, tiles)));
         graph.prescribe(tags, "wave", move |(i, j), step| {
             let (below, last) = wave(step.get(rows, (i, j))?, step.get(columns, (i, j))?);
             step.put(rows, (i + 1, j), below)?;

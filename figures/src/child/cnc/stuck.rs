@@ -11,7 +11,7 @@ use selvedge_cnc::{GraphError, Items, graph};
 pub(super) fn stuck(scheduler: &dyn Scheduler, n: u64) {
     graph(|graph| {
         let tags = graph.tags::<u32>("tags");
-        let items = graph.items_with("items", Items::<_, u64>::dense(n as u32));
+        let items = graph.items_in("items", Items::<_, u64>::dense(n as u32));
         graph.prescribe(tags, "wait", move |tag, step| step.get(items, tag).map(|_| ()));
         graph
             .initialize(|env| (0..n as u32).try_for_each(|tag| env.put_tag(tags, tag)))

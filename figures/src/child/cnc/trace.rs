@@ -16,7 +16,7 @@ pub(crate) fn work(n: u64) -> u64 {
 pub(super) fn trace(kind: u64, scheduler: &dyn Scheduler, n: u64) {
     graph(|graph| {
         let tags = graph.tags::<u32>("tags");
-        let items = graph.items_with("items", Items::dense(n as u32 + 1));
+        let items = graph.items_in("items", Items::dense(n as u32 + 1));
         graph.prescribe(tags, "work", move |tag, step| {
             let before: u64 = *step.get(items, tag)?;
             step.put(items, tag + 1, work(before))?;

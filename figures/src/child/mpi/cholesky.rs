@@ -50,10 +50,10 @@ fn factor<'g>(
     let rounds = graph.tags("rounds", move |&(_, i, _): &(u16, u16, u16)| owner(i.into()));
     let stays = ItemPlacement::consumed_on(move |&(_, i, _): &(u32, u32, u32)| [owner(i)]);
     let changing = Items::dense((tiles, tiles, tiles)).counted(|_| Some(1));
-    let changing = graph.items_with("changing", stays, changing);
+    let changing = graph.items_in("changing", stays, changing);
     let below = move |&(i, _): &(u32, u32)| (i..tiles).take(ranks).map(owner);
     let factor = ItemPlacement::consumed_on(below);
-    let factor = graph.items_with("factor", factor, Items::<_, Tile>::dense((tiles, tiles)));
+    let factor = graph.items_in("factor", factor, Items::<_, Tile>::dense((tiles, tiles)));
     graph.prescribe(rounds, "change", move |(k, i, j), step| {
         let [k, i, j] = [k, i, j].map(u32::from);
         if j > k {

@@ -37,9 +37,9 @@ fn sum_of_tiles(
     let of_column = move |&(_, j): &(u32, u32)| [owner(j)];
     let tags = graph.tags("tiles", move |&(_, j): &(u32, u32)| owner(j));
     let rows = Items::<_, Edge>::dense((tiles + 1, tiles));
-    let rows = graph.items_with("rows", ItemPlacement::consumed_on(of_column), rows);
+    let rows = graph.items_in("rows", ItemPlacement::consumed_on(of_column), rows);
     let columns = Items::<_, Edge>::dense((tiles, tiles));
-    let columns = graph.items_with("columns", ItemPlacement::consumed_on(of_column), columns);
+    let columns = graph.items_in("columns", ItemPlacement::consumed_on(of_column), columns);
     graph.prescribe(tags, "wave", move |(i, j), step| {
         let (below, last) = wave(step.get(rows, (i, j))?, step.get(columns, (i, j))?);
         step.put(rows, (i + 1, j), below)?;

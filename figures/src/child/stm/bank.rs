@@ -5,7 +5,7 @@ use super::threads::{print, seed, threads};
 use super::variable::Variable;
 use crate::child::cores::{burst, os_threads};
 use crate::child::fault;
-use selvedge_stm::atomically_with;
+use selvedge_stm::atomically_under;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -57,7 +57,7 @@ pub(super) fn bank<V: Variable>(workers: u64, n: u64, every: u64, total: u64) {
             for operation in 1..=total / n {
                 if every != 0 && operation % every == 0 {
                     // Each attempt looks at its sum, also one that will not commit.
-                    atomically_with::<V::Engine, _>(|tx| {
+                    atomically_under::<V::Engine, _>(|tx| {
                         let mut sum = 0;
                         for account in accounts.iter() {
                             sum += account.read(tx)?;
@@ -71,7 +71,7 @@ pub(super) fn bank<V: Variable>(workers: u64, n: u64, every: u64, total: u64) {
                 }
                 x = burst(x, 1);
                 let (from, to) = transfer(x);
-                atomically_with::<V::Engine, _>(|tx| {
+                atomically_under::<V::Engine, _>(|tx| {
                     let there = accounts[from].read(tx)?;
                     if there > 0 {
                         accounts[from].write(tx, there - 1);

@@ -6,11 +6,11 @@ use crate::child::clock::Times;
 use crate::child::cores::os_threads;
 use crate::child::fault;
 use crate::child::runtime::{Ours, Runtime, Waits};
-use selvedge_stm::atomically_with;
+use selvedge_stm::atomically_under;
 use selvedge_sync::wait_blocking;
 
 async fn count_one<V: Variable>(counter: &V) {
-    atomically_with::<V::Engine, _>(|tx| {
+    atomically_under::<V::Engine, _>(|tx| {
         let count = counter.read(tx)?;
         counter.write(tx, count + 1);
         Ok(())
@@ -70,7 +70,7 @@ pub(super) fn size<V: Variable>(reads: u64, writes: u64, total: u64) {
         let mut sum = 0;
         let first = Times::now();
         for _ in 0..total {
-            sum += atomically_with::<V::Engine, _>(|tx| {
+            sum += atomically_under::<V::Engine, _>(|tx| {
                 let mut sum = 0;
                 for (at, variable) in variables.iter().enumerate() {
                     let value = variable.read(tx)?;

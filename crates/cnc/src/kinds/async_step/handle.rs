@@ -100,7 +100,7 @@ impl<'g> AsyncStep<'g> {
     /// let last = cnc::graph(|graph| {
     ///     let workers = graph.tags::<u32>("workers");
     ///     let once = Items::<u32, Vec<u32>>::hashed().counted(|&n| (n < 6).then_some(1));
-    ///     let tiles = graph.items_with("tiles", once);
+    ///     let tiles = graph.items_in("tiles", once);
     ///     graph.prescribe_async(workers, "work", move |me, step| async move {
     ///         for round in 0..3 {
     ///             let mut tile = step.take(tiles, 2 * round + me).await?;
@@ -226,16 +226,16 @@ impl<'g> AsyncStep<'g> {
     }
 
     /// A new item collection that keeps its items as [`Items`] say, as
-    /// [`StepContext::items_with`].
+    /// [`StepContext::items_in`].
     ///
     /// # Panics
     /// If it is called outside of the step.
-    pub fn items_with<K, V>(&self, name: &str, items: Items<'g, K, V>) -> ItemCol<'g, K, V>
+    pub fn items_in<K, V>(&self, name: &str, items: Items<'g, K, V>) -> ItemCol<'g, K, V>
     where
         K: ItemKey + 'g,
         V: Send + Sync + 'g,
     {
-        self.here(|step| step.items_with(name, items))
+        self.here(|step| step.items_in(name, items))
     }
 
     /// A new item collection with one item, as [`StepContext::item`].

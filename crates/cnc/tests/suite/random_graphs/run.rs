@@ -176,7 +176,7 @@ impl Spec {
                 tags,
                 ranges: graph.tags("range"),
                 memoised: graph.memoised_tags("memoised"),
-                items: graph.items_with("items", self.items(counts)),
+                items: graph.items_in("items", self.items(counts)),
                 results: graph.items("results"),
             };
             let replay = graph.prescribe(tags[0], "node", move |i, step| parts.body(step, i));

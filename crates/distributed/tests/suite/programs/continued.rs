@@ -64,7 +64,7 @@ async fn round_the_table(world: Communicator) -> Answer {
         let next =
             ItemPlacement::consumed_on(move |&pass: &u32| [if pass < PASSES { of_guest(pass) } else { 0 }]);
         let once = Items::hashed().counted(|&pass| (pass < PASSES).then_some(1));
-        let books = graph.items_with("books", next, once);
+        let books = graph.items_in("books", next, once);
         graph.prescribe_async(guests, "write", move |guest, step| async move {
             for pass in (guest..PASSES).step_by(GUESTS as usize) {
                 let mut book: Vec<u64> = step.take(books, pass).await?;

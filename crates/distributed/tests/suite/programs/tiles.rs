@@ -73,7 +73,7 @@ async fn cholesky(world: Communicator) -> Answer {
         graph.set_turn_steps(2);
         let rounds = graph.tags("rounds", move |&(_, i, j): &(u32, u32, u32)| owner(i, j));
         let stays = ItemPlacement::consumed_on(move |&(_, i, j): &(u32, u32, u32)| [owner(i, j)]);
-        let changing = graph.items_with("changing", stays, Items::hashed().counted(|_| Some(1)));
+        let changing = graph.items_in("changing", stays, Items::hashed().counted(|_| Some(1)));
         let readers = move |&(i, k): &(u32, u32)| {
             let below = (k + 1..TILES).map(move |row| owner(row, k));
             let row = (k + 1..=i).map(move |j| owner(i, j));

@@ -12,7 +12,7 @@ use futures::FutureExt;
 use futures::future::select;
 use selvedge_core::{spawn_local, yield_now};
 use selvedge_sim::{Explorer, Simulation, VirtualTime, each_seed};
-use selvedge_stm::{GlobalLock, TMVar, TQueue, TWord, Tx, Versioned, atomically_with};
+use selvedge_stm::{GlobalLock, TMVar, TQueue, TWord, Tx, Versioned, atomically_under};
 use selvedge_sync::{
     Barrier, BoundedFifo, Condition, Event, Fifo, Latch, MVar, Mutex, OnceCell, Promise, RwLock, Semaphore,
     broadcast, broadcast_local, watch, watch_local,
@@ -699,15 +699,15 @@ macro_rules! taking_in_transactions {
             let take = || {
                 let (left, right, taken) = (left.clone(), right.clone(), taken.clone());
                 async move {
-                    let n = atomically_with::<$engine, _>(|tx| tx.or_else(|tx| left.pop(tx), |tx| right.pop(tx))).await;
+                    let n = atomically_under::<$engine, _>(|tx| tx.or_else(|tx| left.pop(tx), |tx| right.pop(tx))).await;
                     taken.borrow_mut().push(n);
                 }
             };
             let takers = [(); 2].map(|()| spawn_local(take()));
             let (one, other) = (left.clone(), right.clone());
             let giver = spawn_local(async move {
-                atomically_with::<$engine, _>(|tx| other.push(tx, 1)).await;
-                atomically_with::<$engine, _>(|tx| one.push(tx, 2).and(other.push(tx, 3))).await;
+                atomically_under::<$engine, _>(|tx| other.push(tx, 1)).await;
+                atomically_under::<$engine, _>(|tx| one.push(tx, 2).and(other.push(tx, 3))).await;
             });
             match how {
                 None => take().await,
@@ -716,7 +716,7 @@ macro_rules! taking_in_transactions {
             for thread in takers.into_iter().chain([giver]) {
                 thread.await.unwrap();
             }
-            let rest = atomically_with::<$engine, _>(|tx| Ok([left.try_pop(tx)?, right.try_pop(tx)?])).await;
+            let rest = atomically_under::<$engine, _>(|tx| Ok([left.try_pop(tx)?, right.try_pop(tx)?])).await;
             let mut all = taken.take();
             all.extend(rest.into_iter().flatten());
             all.sort_unstable();
@@ -739,12 +739,12 @@ macro_rules! waiting_for_predicates {
             let waits = |enough: u32| {
                 let (x, y) = (x.clone(), y.clone());
                 let sum = move |tx: &Tx<$engine>| Ok(x.read(tx)? + y.read(tx)? >= enough);
-                atomically_with::<$engine, _>(move |tx| tx.wait_for(sum.clone()))
+                atomically_under::<$engine, _>(move |tx| tx.wait_for(sum.clone()))
             };
             let waiters = [1, 2].map(|enough| spawn_local(waits(enough)));
             let writers = [&x, &y].map(|var| {
                 let var = var.clone();
-                spawn_local(async move { atomically_with::<$engine, _>(|tx| var.modify(tx, |n| n + 1)).await })
+                spawn_local(async move { atomically_under::<$engine, _>(|tx| var.modify(tx, |n| n + 1)).await })
             });
             match how {
                 None => waits(2).await,
@@ -772,12 +772,12 @@ fn transactional_mvar() {
         let sum = taken.clone();
         let taker = spawn_local(async move {
             for _ in 0..2 {
-                sum.set(sum.get() + atomically_with::<Versioned, _>(|tx| takes.take(tx)).await);
+                sum.set(sum.get() + atomically_under::<Versioned, _>(|tx| takes.take(tx)).await);
             }
         });
         let put = |n: u32| {
             let var = var.clone();
-            async move { atomically_with::<Versioned, _>(|tx| var.put(tx, n)).await }
+            async move { atomically_under::<Versioned, _>(|tx| var.put(tx, n)).await }
         };
         let puts = [1, 10].map(|n| spawn_local(put(n)));
         match how {
@@ -785,11 +785,11 @@ fn transactional_mvar() {
             Some(how) => doomed(how, put(100)).await,
         }
         taker.await.unwrap();
-        let rest = atomically_with::<Versioned, _>(|tx| var.try_take(tx)).await.unwrap_or(0);
+        let rest = atomically_under::<Versioned, _>(|tx| var.try_take(tx)).await.unwrap_or(0);
         for thread in puts {
             thread.await.unwrap();
         }
-        let last = atomically_with::<Versioned, _>(|tx| var.try_take(tx)).await.unwrap_or(0);
+        let last = atomically_under::<Versioned, _>(|tx| var.try_take(tx)).await.unwrap_or(0);
         let sum = taken.get() + rest + last;
         assert!(sum == 111 || sum == 11 && how.is_some(), "{sum}");
     });
