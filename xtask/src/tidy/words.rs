@@ -38,6 +38,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
 fn in_comments(file: &str, source: &str, problems: &mut Vec<Problem>) {
     let mut paragraph = Paragraph::default();
     let (mut fenced, mut documented) = (false, false);
+    let whole: Vec<&str> = source.lines().collect();
     for (index, line) in rust::lines(source).iter().enumerate() {
         if line.comment.is_empty() || !line.code.trim().is_empty() {
             (paragraph, fenced) = (Paragraph::default(), false);
@@ -60,7 +61,7 @@ fn in_comments(file: &str, source: &str, problems: &mut Vec<Problem>) {
         } else {
             paragraph.read(file, index + 1, text, problems);
         }
-        let columns = source.lines().nth(index).unwrap_or("").chars().count();
+        let columns = whole.get(index).map_or(0, |line| line.chars().count());
         if columns > WIDTH && !line.comment.is_empty() && !cannot_be_cut(text) {
             let message = format!("a comment's line of {columns} columns; {WIDTH} at most");
             problems.push(Problem::new(file, index + 1, message));

@@ -141,9 +141,8 @@ impl CpuInner {
         // passes the thread on below, according to the result.
         unsafe { body::poll(head, body, self) };
         let slot = &self.slot;
-        let flags = self.step.flags.load(Ordering::Relaxed);
-        if flags != 0 {
-            return if flags == SHARED { self.end_waiting(key) } else { Brief::Other };
+        if self.step.flags.load(Ordering::Relaxed) != 0 {
+            return Brief::Other;
         }
         // Comparisons in this order, and not a `match`, because the compiler would make a jump
         // through a table of it.
@@ -160,7 +159,6 @@ impl CpuInner {
                 self.keep_own(key, head, stop as u32, WaitSite(slot.word.get()));
                 return Brief::Blocked;
             }
-            return self.end_waiting(key);
         } else if stop == SlotKind::Done {
             if self.owns(key) {
                 slot.kind.set(SlotKind::Nothing);
@@ -183,42 +181,8 @@ impl CpuInner {
                 let child = Thread::from_key(Key::new_unchecked(slot.word.get()));
                 return Brief::Fork { child, parent: Thread::from_key(key) };
             }
-        } else if stop == SlotKind::Nothing {
-            return self.end_waiting(key);
         }
         Brief::Other
-    }
-
-    /// The end of a step that waits for a waker, or in a queue, where the thread may be mobile or
-    /// other code may have its waker. No flag is set, or `SHARED` alone. This is the end of each
-    /// step that waits for a primitive of another crate.
-    #[inline(never)]
-    fn end_waiting(&self, key: Key) -> Brief {
-        let (head, stop) = (self.base.header(key).head(), self.slot.kind.get());
-        let site = match stop {
-            SlotKind::Nothing => WaitSite::UNKNOWN,
-            SlotKind::Block | SlotKind::BlockHere => WaitSite(self.slot.word.get()),
-            _ => return Brief::Other,
-        };
-        let mobile = head & MOBILE != 0;
-        if !mobile && !self.owns(key) {
-            return Brief::Other;
-        }
-        // The step has given the lent waker back, so no other code writes to the flags now.
-        self.step.flags.store(0, Ordering::Relaxed);
-        self.slot.kind.set(SlotKind::Nothing);
-        if !mobile {
-            self.keep_own(key, head | STICKY, WAITING, site);
-            return Brief::Blocked;
-        }
-        // Another OS thread may resume the thread from now on, so this CPU does not run it.
-        self.step.running.store(0, Ordering::Relaxed);
-        // `park` finds a wake-up that has come since.
-        match self.keep_mobile(key, head & !NOTIFIED, site) {
-            true => Brief::Blocked,
-            // SAFETY: it is pending and held here; it goes to the handle.
-            false => Brief::Yield(unsafe { Thread::from_key(key) }),
-        }
     }
 
     /// The step that begins is within a step of another CPU, which runs on when this one ends.
@@ -243,8 +207,12 @@ impl CpuInner {
     fn end_of_step(&self) -> Trace {
         let (key, head) = self.stopped();
         let slot = &self.slot;
-        if self.step.flags.load(Ordering::Relaxed) == 0 {
-            match slot.kind.get() {
+        let (flags, stop) = (self.step.flags.load(Ordering::Relaxed), slot.kind.get());
+        if flags & !SHARED == 0 && (stop == SlotKind::Nothing || stop.is_block()) {
+            return self.end_waiting(key, head);
+        }
+        if flags == 0 {
+            match stop {
                 SlotKind::JoinerPending => {
                     slot.kind.set(SlotKind::Nothing);
                     return self.end_joined(key, head);
@@ -259,6 +227,36 @@ impl CpuInner {
             }
         }
         self.end_otherwise()
+    }
+
+    /// As [`end_of_step`](CpuInner::end_of_step), without a flag or with `SHARED` alone: the thread
+    /// waits for a waker, or in a queue. This is the end of each step that waits for a primitive of
+    /// another crate.
+    #[inline(never)]
+    fn end_waiting(&self, key: Key, head: u32) -> Trace {
+        let site = match self.slot.kind.get() {
+            SlotKind::Nothing => WaitSite::UNKNOWN,
+            _ => WaitSite(self.slot.word.get()),
+        };
+        let mobile = head & MOBILE != 0;
+        if !mobile && !self.owns(key) {
+            return self.end_otherwise();
+        }
+        // The step has given the lent waker back, so no other code writes to the flags now.
+        self.step.flags.store(0, Ordering::Relaxed);
+        self.slot.kind.set(SlotKind::Nothing);
+        if !mobile {
+            self.keep_own(key, head | STICKY, WAITING, site);
+            return Trace::Blocked;
+        }
+        // Another OS thread may resume the thread from now on, so this CPU does not run it.
+        self.step.running.store(0, Ordering::Relaxed);
+        // `park` finds a wake-up that has come since.
+        match self.keep_mobile(key, head & !NOTIFIED, site) {
+            true => Trace::Blocked,
+            // SAFETY: it is pending and held here; it goes to the handle.
+            false => Trace::Yield(unsafe { Thread::from_key(key) }),
+        }
     }
 
     /// As [`end_of_step`](CpuInner::end_of_step): the end of a thread that is joined.
