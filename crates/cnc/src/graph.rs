@@ -319,7 +319,7 @@ impl<'g> Graph<'g, '_> {
     /// - Within `initialize` or `finalize`, or from a scheduler within the run, because a reference
     ///   to an item may be in use there.
     /// - If a [`LiveEnvironment`] is open.
-    /// - If the program keeps the handle of an [async step](AsyncStep) that has ended, or a
+    /// - If the program keeps the handle of an [async step](crate::AsyncStep) that has ended, or a
     ///   scheduler has lost a worker. With such a handle the graph runs no more steps.
     /// - With the panic of the first destructor that panics, when all is reset.
     ///
