@@ -60,7 +60,7 @@ cargo xtask COMMAND
   setup                   install the programs that the tests need (as root), or name their packages
   tidy [--write]          check layers, links, paper headings, glossary, changelog, generated pages,
                           stray paths, the words, clauses and widths of comments, the names of types,
-                          circles of files, where modules and imports stand;
+                          circles of files, lengths of functions, where modules and imports stand;
                           --write regenerates docs/CONCORDANCE.md
   fuzz SECONDS [TARGET]   run each fuzz target, or the one named, for SECONDS
   soak SECONDS [server]   the list of a night, SECONDS for each part: the web server under resets, half-closes

@@ -2,8 +2,8 @@
 //! `check`; `imports.rs` says what an arrow between two files is.
 //!
 //! Files with a way from each to each other are one component. A component has at most three files,
-//! because a reader has to read all of it before changing one. The larger ones of today stand in
-//! `xtask/circles.txt`, each with the reason why it stays one. That list only shrinks: a file that
+//! because a reader has to read all of it before changing one. A larger one would stand in
+//! `xtask/circles.txt`, with the reason why it stays one. That list only shrinks: a file that
 //! enters a component is a problem, and so is a file that has left one and is still listed.
 
 use super::imports::{Arrows, arrows};
