@@ -21,8 +21,8 @@ pub(crate) mod markdown;
 mod names;
 mod pages;
 mod papers;
-mod rust;
 mod stray_paths;
+mod syntax;
 mod tree;
 mod uses;
 mod words;
@@ -58,6 +58,7 @@ pub(crate) fn run(concordance: Concordance) -> Result<(), String> {
         tree.files.insert(papers::CONCORDANCE.to_string(), table);
     }
     let problems = [
+        tree.failures(),
         layers::check(&tree, &workspace.packages),
         circles::check(&tree, &workspace.packages),
         layout::check(&tree),

@@ -201,8 +201,8 @@ mod tests {
             texts.push((format!("a/src/{name}.rs"), uses.collect::<String>() + "struct Item;\n"));
         }
         texts.push(("a/src/lib.rs".to_string(), root));
-        let tree = Tree { files: texts.into_iter().collect() };
-        messages(&check(&tree, &[Package::sample("a")]))
+        let texts: Vec<_> = texts.iter().map(|(file, text)| (file.as_str(), text.as_str())).collect();
+        messages(&check(&Tree::of(&texts), &[Package::sample("a")]))
     }
 
     const LISTED: &str = "# A word.\n\n# A reason.\na/src/b.rs\na/src/c.rs\na/src/d.rs\na/src/e.rs\n";
@@ -288,11 +288,10 @@ mod tests {
 
     #[test]
     fn the_library_and_each_program_are_crates() {
-        let files =
-            ["lib.rs", "main.rs", "b.rs", "bin/p.rs", "bin/q/main.rs", "bin/q/b.rs", "bin/q/r/main.rs"];
-        let files = files.map(|file| (format!("a/src/{file}"), String::new()));
-        let beside = ["a/tests/main.rs", "ab/src/lib.rs"].map(|file| (file.to_string(), String::new()));
-        let tree = Tree { files: files.into_iter().chain(beside).collect() };
+        let files = "a/src/lib.rs a/src/main.rs a/src/b.rs a/src/bin/p.rs a/src/bin/q/main.rs \
+             a/src/bin/q/b.rs a/src/bin/q/r/main.rs a/tests/main.rs ab/src/lib.rs";
+        let files: Vec<_> = files.split(' ').map(|file| (file, "")).collect();
+        let tree = Tree::of(&files);
         let roots: Vec<&str> = roots(&tree, "a").collect();
         assert_eq!(roots, ["a/src/bin/p.rs", "a/src/bin/q/main.rs", "a/src/lib.rs", "a/src/main.rs"]);
     }

@@ -2,7 +2,7 @@
 //!
 //! A type is an error if it implements `std::error::Error`. The types of tests do not count.
 
-use super::{Problem, Tree, rust};
+use super::{Problem, Tree};
 use std::collections::BTreeSet;
 
 /// The errors that have other names, each with its reason. The list only shrinks.
@@ -20,14 +20,13 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
 fn check_against(tree: &Tree, others: &[&str]) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut met = BTreeSet::new();
-    for (file, source) in tree.ending_in(".rs").filter(|(file, _)| file.contains("/src/")) {
-        for (index, line) in rust::lines(source).iter().enumerate() {
-            let Some(name) = error(&line.code) else { continue };
-            if others.contains(&name) {
-                met.insert(name.to_string());
+    for (file, syntax) in tree.syntax().iter().filter(|(file, _)| file.contains("/src/")) {
+        for (line, name) in &syntax.errors {
+            if others.contains(&name.as_str()) {
+                met.insert(name.as_str());
             } else if !name.ends_with("Error") {
                 let message = format!("{name} is an error, and its name does not end in Error");
-                problems.push(Problem::new(file, index + 1, message));
+                problems.push(Problem::new(file, *line, message));
             }
         }
     }
@@ -35,15 +34,6 @@ fn check_against(tree: &Tree, others: &[&str]) -> Vec<Problem> {
     let message = |name: &&str| format!("{name} is the name of no error: shrink the list");
     problems.extend(gone.map(|name| Problem::new(file!(), 0, message(name))));
     problems
-}
-
-/// The type for which the line implements `Error`.
-fn error(code: &str) -> Option<&str> {
-    let implemented = code.trim_start().strip_prefix("impl")?;
-    let (head, of) = implemented.split_once("Error for ")?;
-    let is_trait = head.ends_with(' ') || head.ends_with("::");
-    let end = of.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(of.len());
-    is_trait.then(|| &of[..end])
 }
 
 #[cfg(test)]
@@ -64,9 +54,11 @@ mod tests {
             assert_eq!(told(&format!("{known}{right}\n")), [], "{right}");
         }
         let problem = Problem::new("a/src/b.rs", 2, "Bad is an error, and its name does not end in Error");
-        for wrong in
-            ["impl Error for Bad {}", "impl<T> core::error::Error for Bad<T> {", "    impl Error for Bad {"]
-        {
+        for wrong in [
+            "impl Error for Bad {}",
+            "impl<T> core::error::Error for Bad<T> {}",
+            "mod a { impl Error for Bad {} }",
+        ] {
             assert_eq!(told(&format!("{known}{wrong}\n")), std::slice::from_ref(&problem), "{wrong}");
         }
     }

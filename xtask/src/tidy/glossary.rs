@@ -1,32 +1,29 @@
 //! A check of `tidy`: the terms of `GLOSSARY.md` are names in the code. `tidy.rs` calls `check`.
 //!
 //! Code in the first column is an item or a `#[doc(alias)]`, and code in the second column is an
-//! item. The names come from `rust.rs`, which reads lines and no syntax tree. So the check finds
-//! that a name is gone, but not that it means another thing.
+//! item. The check finds that a name is gone, but not that it means another thing.
 
 use super::markdown::{code_spans, table_with};
-use super::{Problem, Tree, rust};
+use super::{Problem, Tree};
 use std::collections::BTreeSet;
 
 const FILE: &str = "GLOSSARY.md";
 
 /// The names that a search of the crates finds.
 #[derive(Default)]
-struct Index {
+struct Index<'a> {
     /// Items, variants and fields.
-    items: BTreeSet<String>,
+    items: BTreeSet<&'a str>,
     /// `#[doc(alias = "..")]`
-    aliases: BTreeSet<String>,
+    aliases: BTreeSet<&'a str>,
 }
 
-impl Index {
-    fn of(tree: &Tree) -> Index {
+impl<'a> Index<'a> {
+    fn of(tree: &'a Tree) -> Index<'a> {
         let mut index = Index::default();
-        for (_, source) in tree.ending_in(".rs").filter(|(file, _)| file.starts_with("crates/")) {
-            index.items.extend(rust::names(source).into_iter().map(str::to_string));
-            for line in source.lines().filter(|line| line.trim_start().starts_with("#[doc(")) {
-                index.aliases.extend(line.split('"').skip(1).step_by(2).map(str::to_string));
-            }
+        for (_, syntax) in tree.syntax().iter().filter(|(file, _)| file.starts_with("crates/")) {
+            index.items.extend(syntax.declarations.iter().map(|declaration| declaration.name.as_str()));
+            index.aliases.extend(syntax.aliases.iter().map(String::as_str));
         }
         index
     }
@@ -48,8 +45,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let index = Index::of(tree);
     let mut problems = Vec::new();
     for (line, cells) in table.rows {
-        for term in
-            code_spans(cells[0]).filter(|term| !index.aliases.contains(*term) && !index.has_item(term))
+        for term in code_spans(cells[0]).filter(|term| !index.aliases.contains(term) && !index.has_item(term))
         {
             problems.push(Problem::new(FILE, line, format!("searching the docs for {term} finds nothing")));
         }

@@ -6,7 +6,8 @@
 //! `tidy.rs` calls `check`. A name that two crates need is one of a small number: see
 //! `NAMES_TO_A_SHARED_ONE`.
 
-use super::{Problem, Tree, rust};
+use super::syntax::{Declaration, Declared};
+use super::{Problem, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Of this number of names of the library crates, one may stand in several crates.
@@ -17,10 +18,12 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let mut places: BTreeMap<(&str, &str), Vec<(&str, usize)>> = BTreeMap::new();
     let mut crates: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let tests = test_files(tree);
-    for (file, source) in tree.ending_in(".rs") {
+    for (file, syntax) in tree.syntax() {
         let Some(package) = package(file).filter(|_| !tests.contains(file)) else { continue };
-        for (line, name) in types(source) {
-            places.entry((package, name)).or_default().push((file, line));
+        let types = syntax.declarations.iter();
+        let types = types.filter(|declaration| declaration.kind == Declared::Type && !declaration.for_tests);
+        for Declaration { name, line, .. } in types {
+            places.entry((package, name)).or_default().push((file, *line));
             if package.starts_with("crates/") && !package.contains("/src/") {
                 crates.entry(name).or_default().insert(package);
             }
@@ -57,67 +60,18 @@ fn package(file: &str) -> Option<&str> {
 /// The files of modules that only tests compile.
 fn test_files(tree: &Tree) -> BTreeSet<String> {
     let mut files = BTreeSet::new();
-    for (file, source) in tree.ending_in(".rs") {
+    for (file, syntax) in tree.syntax() {
         let (directory, name) = file.rsplit_once('/').unwrap_or(("", file));
         let directory = match name {
             "lib.rs" | "main.rs" | "mod.rs" => directory,
             _ => file.trim_end_matches(".rs"),
         };
-        let lines: Vec<&str> = source.lines().collect();
-        for pair in lines.windows(2).filter(|pair| is_for_tests(pair[0])) {
-            if let Some(module) = pair[1].trim().strip_suffix(';').and_then(rust::declared) {
-                files.insert(format!("{directory}/{module}.rs"));
-            }
-        }
+        let modules = syntax.declarations.iter();
+        let modules =
+            modules.filter(|declaration| declaration.for_tests && declaration.kind == Declared::File);
+        files.extend(modules.map(|module| format!("{directory}/{}.rs", module.name)));
     }
     files
-}
-
-fn is_for_tests(line: &str) -> bool {
-    ["#[cfg(test)]", "#[cfg(all(test,"].iter().any(|start| line.trim_start().starts_with(start))
-}
-
-/// The names of the types that a file declares outside its test modules, with their lines.
-fn types(source: &str) -> Vec<(usize, &str)> {
-    let indentation = |code: &str| code.len() - code.trim_start().len();
-    let mut types = Vec::new();
-    let mut for_tests = false; // the last attribute
-    let mut skipped: Option<usize> = None; // the indentation of the test module around the line
-    let mut within: Option<usize> = None; // that of the `impl` or trait around the line
-    for (index, (line, text)) in rust::lines(source).iter().zip(source.lines()).enumerate() {
-        let code = line.code.trim();
-        if code.is_empty() || line.code.starts_with('"') {
-            continue;
-        }
-        let indent = indentation(&line.code);
-        skipped = skipped.filter(|outer| indent > *outer || code.starts_with('}'));
-        if skipped.is_some() {
-            continue;
-        }
-        // The bounds of a long head stand between `where` and `{`, which are not indented.
-        within = within.filter(|outer| indent > *outer || matches!(code, "where" | "{"));
-        if code.starts_with("#[") {
-            for_tests |= is_for_tests(code);
-            continue;
-        }
-        if std::mem::take(&mut for_tests) {
-            skipped = code.ends_with('{').then_some(indent);
-            continue;
-        }
-        let mut words = code.split_whitespace();
-        let keyword = words.find(|word| !word.starts_with("pub") && *word != "unsafe");
-        match keyword {
-            Some("type") if within.is_some() => {}
-            Some("struct" | "enum" | "union" | "trait" | "type") => {
-                types.extend(rust::declared(text).map(|name| (index + 1, name)));
-            }
-            _ => {}
-        }
-        if keyword.is_some_and(|word| word == "trait" || word.starts_with("impl")) {
-            within = Some(indent);
-        }
-    }
-    types
 }
 
 #[cfg(test)]
@@ -132,11 +86,14 @@ mod tests {
     #[test]
     fn a_name_in_two_files_of_a_crate_is_found_with_both_places() {
         for second in [
-            "\npub(crate) enum Entry {\n",
-            "\nunsafe trait Entry: Send {\n",
-            "\nunion Entry {\n",
+            "\npub(crate) enum Entry {}\n",
+            "\nunsafe trait Entry: Send {}\n",
+            "\nunion Entry {}\n",
             "\ntype Entry<T> = Vec<T>;\n",
-            "\nmod inner {\n}\n    struct Entry;\n",
+            "\nmod inner {\n    struct Entry;\n}\n",
+            "\nwrapped! {\n    struct Entry;\n}\n",
+            "\nmacro_rules! a {\n    ($b:ident) => {\n        struct Entry($b);\n    };\n}\n",
+            "\npub(in crate::b) struct Entry;\n",
         ] {
             let files = [("crates/a/src/lib.rs", "pub struct Entry<T>(T);\n"), ("crates/a/src/b.rs", second)];
             let problems = found(&files);

@@ -6,7 +6,7 @@
 //! without a place is a problem.
 
 use super::markdown::{code_spans, table_with};
-use super::{Problem, Tree, rust};
+use super::{Problem, Tree};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -53,15 +53,16 @@ fn keys(tree: &Tree) -> Vec<(&str, &str)> {
 fn headings(tree: &Tree) -> Vec<PaperHeading> {
     let mut headings = Vec::new();
     // xtask's own sources hold the headings of its tests.
-    for (file, source) in tree.ending_in(".rs").filter(|(file, _)| !file.starts_with("xtask/")) {
-        for doc in rust::docs(source, &module_name(file)) {
-            let Some(at) = doc.text.iter().position(|line| line == HEADING) else { continue };
-            let section = &doc.text[at + 1..];
+    for (file, syntax) in tree.syntax().iter().filter(|(file, _)| !file.starts_with("xtask/")) {
+        for doc in &syntax.docs {
+            let text: Vec<&str> = doc.lines.iter().map(|(_, line)| line.as_str()).collect();
+            let Some(at) = text.iter().position(|line| *line == HEADING) else { continue };
+            let section = &text[at + 1..];
             let end = section.iter().position(|line| line.starts_with('#')).unwrap_or(section.len());
             headings.push(PaperHeading {
-                item: doc.item,
+                item: doc.item.clone().unwrap_or_else(|| module_name(file)),
                 file: file.to_string(),
-                line: doc.line + at,
+                line: doc.lines[at].0,
                 text: section[..end].join(" ").replace('\\', ""),
             });
         }

@@ -1,16 +1,20 @@
 //! What the checks of `tidy` read and what they give: [`Tree`], the files of the repository with
 //! their texts, and [`Problem`].
 
+use super::syntax::{self, Syntax};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::process::Command;
+use std::sync::OnceLock;
 
 /// The files under version control: path from the root, and text. A file that is not UTF-8 has
 /// empty text.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     pub(crate) files: BTreeMap<String, String>,
+    /// What the Rust files declare, once a check has asked.
+    syntax: OnceLock<BTreeMap<String, Syntax>>,
 }
 
 /// Something to mend, and where.
@@ -70,6 +74,19 @@ impl Tree {
         self.files.get(path)
     }
 
+    /// The Rust files, read by `syn` at the first call. A file that is put into the tree later is
+    /// not among them.
+    pub(super) fn syntax(&self) -> &BTreeMap<String, Syntax> {
+        self.syntax.get_or_init(|| syntax::read(&self.ending_in(".rs").collect::<Vec<_>>()))
+    }
+
+    /// Reports each file that `syn` cannot read, because the other checks see nothing in it.
+    pub(super) fn failures(&self) -> Vec<Problem> {
+        let failures =
+            self.syntax().iter().filter_map(|(file, syntax)| Some((file, syntax.failure.as_ref()?)));
+        failures.map(|(file, (line, why))| Problem::new(file, *line, format!("no Rust: {why}"))).collect()
+    }
+
     /// The files with names that end in `suffix`, in order of path.
     pub(super) fn ending_in<'a>(&'a self, suffix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.files
@@ -80,7 +97,8 @@ impl Tree {
 
     #[cfg(test)]
     pub(super) fn of(files: &[(&str, &str)]) -> Tree {
-        Tree { files: files.iter().map(|(path, text)| (path.to_string(), text.to_string())).collect() }
+        let files = files.iter().map(|(path, text)| (path.to_string(), text.to_string())).collect();
+        Tree { files, ..Tree::default() }
     }
 }
 
@@ -98,6 +116,13 @@ mod tests {
     fn a_problem_says_where_it_is() {
         assert_eq!(Problem::new("a.md", 3, "odd").to_string(), "a.md:3: odd");
         assert_eq!(Problem::new("a.md", 0, "odd").to_string(), "a.md: odd");
+    }
+
+    #[test]
+    fn a_file_that_is_no_rust_is_a_problem() {
+        let tree = Tree::of(&[("a.rs", "fn a() {}\n"), ("b.rs", "fn a() {}\nfn b( {}\n")]);
+        let found = messages(&tree.failures());
+        assert!(found.len() == 1 && found[0].starts_with("b.rs:2: no Rust: "), "{found:?}");
     }
 
     #[test]

@@ -8,7 +8,8 @@
 //! `tidy.rs` calls `check`.
 
 use super::clauses::{self, Clauses};
-use super::{Problem, Tree, markdown, rust};
+use super::{Problem, Tree, markdown};
+use crate::tokens::{Kind, tokens};
 
 /// The words that hide the actor of a sentence.
 const REFUSED: [&str; 10] =
@@ -38,9 +39,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
 fn in_comments(file: &str, source: &str, problems: &mut Vec<Problem>) {
     let mut paragraph = Paragraph::default();
     let (mut fenced, mut documented) = (false, false);
-    let whole: Vec<&str> = source.lines().collect();
-    for (index, line) in rust::lines(source).iter().enumerate() {
-        if line.comment.is_empty() || !line.code.trim().is_empty() {
+    for (index, (line, whole)) in lines(source).iter().zip(source.lines()).enumerate() {
+        if line.comment.is_empty() || line.has_code {
             (paragraph, fenced) = (Paragraph::default(), false);
         }
         let documents = line.comment.starts_with("///");
@@ -61,12 +61,37 @@ fn in_comments(file: &str, source: &str, problems: &mut Vec<Problem>) {
         } else {
             paragraph.read(file, index + 1, text, problems);
         }
-        let columns = whole.get(index).map_or(0, |line| line.chars().count());
+        let columns = whole.chars().count();
         if columns > WIDTH && !line.comment.is_empty() && !cannot_be_cut(text) {
             let message = format!("a comment's line of {columns} columns; {WIDTH} at most");
             problems.push(Problem::new(file, index + 1, message));
         }
     }
+}
+
+/// A line of source, taken apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct SourceLine<'a> {
+    has_code: bool,
+    /// The comment of the line with its mark, or its part of one; empty where there is none.
+    comment: &'a str,
+}
+
+/// Every line of a file, its code told apart from its comment.
+fn lines(source: &str) -> Vec<SourceLine<'_>> {
+    let mut lines = vec![SourceLine::default(); source.lines().count() + 1];
+    let mut at = 0;
+    for token in tokens(source) {
+        for (index, text) in token.text.split('\n').enumerate() {
+            at += index.min(1);
+            match token.kind {
+                Kind::White => {}
+                Kind::Comment => lines[at].comment = text,
+                _ => lines[at].has_code = true,
+            }
+        }
+    }
+    lines
 }
 
 /// A row of a table, a link definition, a word that is too long by itself.
@@ -138,6 +163,26 @@ mod tests {
 
     fn found(file: &str, text: &str) -> Vec<String> {
         messages(&check(&Tree::of(&[(file, text)])))
+    }
+
+    #[test]
+    fn a_comment_is_told_from_code_and_from_literals() {
+        for (source, has_code, comment) in [
+            ("a(); // b", true, "// b"),
+            (r#"a("// \" b"); // c"#, true, "// c"),
+            ("a(/* b */ c); // d", true, "// d"),
+            ("    //! b", false, "//! b"),
+            ("for r in a {", true, ""),
+        ] {
+            assert_eq!(lines(source)[0], SourceLine { has_code, comment }, "{source}");
+        }
+        let over_lines = lines("a(\"b\n// c\n\"); // d\n/* e\nf /* */\n*/ g\n\n");
+        let found: Vec<_> = over_lines.iter().map(|line| (line.has_code, line.comment)).collect();
+        let code = |comment| (true, comment);
+        let none = |comment| (false, comment);
+        let expected =
+            [code(""), code(""), code("// d"), none("/* e"), none("f /* */"), code("*/"), none(""), none("")];
+        assert_eq!(found, expected);
     }
 
     #[test]
