@@ -10,6 +10,7 @@
 mod entries;
 pub mod file;
 mod signed;
+mod words;
 
 pub use signed::Whereabouts;
 
@@ -60,6 +61,14 @@ impl Node {
     pub fn set(&self, rtype: Rtype) -> Option<&RecordSet> {
         self.sets.iter().find(|set| set.rtype == rtype)
     }
+
+    /// The name of a DNAME record: the names below this node are those below it.
+    fn redirection(&self) -> Option<&DomainName> {
+        match self.set(Rtype::DNAME).map(|set| &set.data[0]) {
+            Some(Data::Dname(redirection)) => Some(redirection.dname()),
+            _ => None,
+        }
+    }
 }
 
 /// The result of a search in a zone.
@@ -69,6 +78,8 @@ pub enum Found<'a> {
     Records(&'a RecordSet),
     /// The name is an alias of another one.
     Alias(&'a RecordSet, &'a DomainName),
+    /// The name lies below this node, and all names below it are those below another one (RFC 6672).
+    Redirection(&'a Node, &'a DomainName),
     /// The name has records, and records of any type are asked for.
     Any,
     /// The name lies in a zone of other servers. The node has their NS records.
@@ -90,6 +101,8 @@ pub enum RecordError {
     SecondSoa,
     /// A CNAME record and another one have the same name.
     BesideAlias,
+    /// Two DNAME records have the same name.
+    SecondRedirection,
 }
 
 /// The records of a zone.
@@ -176,6 +189,9 @@ impl Zone {
         let below: Vec<&[u8]> = name.suffixes().take_while(|suffix| suffix.len() > top.len()).collect();
         let (mut encloser, mut last) = (top, self.top());
         for &suffix in below.iter().rev() {
+            if let Some(target) = last.redirection() {
+                return Found::Redirection(last, target);
+            }
             let Some(node) = self.nodes.get(suffix) else { return self.wildcard(encloser, rtype) };
             // The DS records of a zone are the parent's (RFC 4035 §3.1.4.1).
             let parent_answers = rtype == Rtype::DS && suffix == name.as_bytes();
@@ -216,6 +232,9 @@ fn misfit(node: &Node, rtype: Rtype, data: &Data) -> Result<(), RecordError> {
     }
     if rtype == Rtype::SOA && node.set(Rtype::SOA).is_some() {
         return Err(RecordError::SecondSoa);
+    }
+    if rtype == Rtype::DNAME && node.set(Rtype::DNAME).is_some() {
+        return Err(RecordError::SecondRedirection);
     }
     // Of an alias, too, there is a signature, and a record of the name behind it (RFC 4034 §2.5).
     let stands_beside = |rtype: Rtype| matches!(rtype, Rtype::RRSIG | Rtype::NSEC);

@@ -12,7 +12,7 @@ use super::trust::{SignedZone, Trust, Trusts};
 use crate::dnssec::anchors::Anchors;
 use crate::dnssec::signed::{SignedSet, sets};
 use crate::dnssec::{Flaw, Security};
-use crate::record::{Data, NameKey, ZoneRecord};
+use crate::record::{Data, NameKey, ZoneRecord, redirected};
 use domain::base::Rtype;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -198,13 +198,8 @@ fn follows(alias: &SignedSet<'_>, redirection: &SignedSet<'_>) -> bool {
     else {
         return false;
     };
-    let (from, to) = (&redirection.owner, NameKey::new(redirection_data.dname()));
-    if alias.owner == *from || !alias.owner.is_within(from.as_bytes()) {
-        return false;
-    }
-    let kept = alias.owner.as_bytes().len() - from.as_bytes().len();
-    let target = NameKey::new(alias_data.cname());
-    target.as_bytes() == [&alias.owner.as_bytes()[..kept], to.as_bytes()].concat()
+    let made = redirected(alias.records[0].owner(), redirection.records[0].owner(), redirection_data.dname());
+    made.is_ok_and(|made| made == *alias_data.cname())
 }
 
 #[cfg(test)]
