@@ -6,6 +6,7 @@
 
 use selvedge::Runner;
 use selvedge::signal::{Signal, Signals, signals};
+use selvedge_dns::dnssec::anchor_file::AnchorFile;
 use selvedge_dns::dnssec::anchors::Anchors;
 use selvedge_dns::options::{DnsRequest, HELP, Options, Resolving, ZoneFile, parse};
 use selvedge_dns::resolve::{Forwarders, Iteration, Resolver, Source, Validator};
@@ -89,7 +90,14 @@ fn resolver(options: &Options) -> Result<Option<Resolver>, String> {
         None => Anchors::root(),
     };
     let anchors = options.insecure.iter().fold(anchors, Anchors::without);
-    Ok(Some(resolver.validating(Validator::new(anchors, of_zones))))
+    let validator = match &options.follow_anchors {
+        Some(path) => {
+            let file = AnchorFile::open(path, &anchors).map_err(|error| error.to_string())?;
+            Validator::new(anchors, of_zones).following(file)
+        }
+        None => Validator::new(anchors, of_zones),
+    };
+    Ok(Some(resolver.validating(validator)))
 }
 
 async fn serve(options: Options, zones: Zones) -> Result<(), String> {

@@ -25,6 +25,9 @@ What it answers (at least one of these):
 DNSSEC, of what is resolved:
   --trust-anchor FILE validate from the DS or DNSKEY records in FILE on, in the master format
                       (default: the root's keys, which are built in)
+  --follow-anchors FILE
+                      trust the keys by which their zones replace these (RFC 5011), and keep
+                      them in FILE, which the server writes
   --insecure NAME     validate nothing at or below NAME; may be repeated
   --no-validation     validate nothing at all
 
@@ -103,6 +106,8 @@ pub struct Options {
     pub validates: bool,
     /// `--trust-anchor`
     pub trust_anchor: Option<PathBuf>,
+    /// `--follow-anchors`
+    pub follow_anchors: Option<PathBuf>,
     /// `--insecure`
     pub insecure: Vec<DomainName>,
     /// `--listen`
@@ -153,6 +158,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<DnsRequest
             Long("forward") => forward.push(address(&mut parser, "--forward", PORT)?),
             Long("iterate") => iterate = true,
             Long("trust-anchor") => options.trust_anchor = Some(parser.value()?.into()),
+            Long("follow-anchors") => options.follow_anchors = Some(parser.value()?.into()),
             Long("insecure") => {
                 options.insecure.push(value(&mut parser, "--insecure", DomainName::vec_from_str)?)
             }
@@ -190,6 +196,9 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<DnsRequest
             "there is nothing to answer: name a --zone, --forward or --iterate",
         ));
     }
+    if options.follow_anchors.is_some() && (options.resolving == Resolving::Not || !options.validates) {
+        return Err(UsageError::together("--follow-anchors needs a resolver that validates"));
+    }
     options.identity = match (certificate, key) {
         (Some(certificate), Some(key)) => Some((certificate, key)),
         (None, None) if options.tls.is_empty() => None,
@@ -210,6 +219,7 @@ fn defaults() -> Options {
         resolving: Resolving::Not,
         validates: true,
         trust_anchor: None,
+        follow_anchors: None,
         insecure: Vec::new(),
         listen: vec![SocketAddr::from(([127, 0, 0, 1], PORT))],
         tls: Vec::new(),
@@ -283,8 +293,11 @@ mod tests {
 
     #[test]
     fn trust_begins_where_the_operator_says() {
-        let options = options("--iterate --trust-anchor keys --insecure corp --insecure home.arpa");
+        let options = options(
+            "--iterate --trust-anchor keys --follow-anchors new --insecure corp --insecure home.arpa",
+        );
         assert_eq!(options.trust_anchor, Some("keys".into()));
+        assert_eq!(options.follow_anchors, Some("new".into()));
         assert_eq!(
             options.insecure.iter().map(ToString::to_string).collect::<Vec<_>>(),
             ["corp", "home.arpa"]
@@ -296,6 +309,7 @@ mod tests {
     fn what_is_wrong_is_said() {
         for (line, part) in [
             ("", "nothing to answer"),
+            ("--iterate --no-validation --follow-anchors f", "a resolver that validates"),
             ("--iterate --insecure a..b", "--insecure \"a..b\": "),
             ("--forward 1.1.1.1 --iterate", "two ways"),
             ("--iterate --tls 192.0.2.1 --key k", "--certificate"),

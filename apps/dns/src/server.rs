@@ -72,6 +72,8 @@ impl Server {
                 drop(threads.spawn(udp::serve(Arc::new(socket), self.shared.clone())));
                 drop(threads.spawn(tcp::serve(listener, self.shared.clone())));
             }
+            let shared = self.shared.clone();
+            drop(threads.spawn(async move { shared.follow_anchors().await }));
             for (listener, identity) in self.secure {
                 drop(threads.spawn(tls::serve(listener, identity, self.shared.clone())));
             }

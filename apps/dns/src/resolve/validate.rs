@@ -9,6 +9,7 @@
 use super::judge::{Said, Verdict};
 use super::source::Lookup;
 use super::trust::{SignedZone, Trust, Trusts};
+use crate::dnssec::anchor_file::AnchorFile;
 use crate::dnssec::anchors::Anchors;
 use crate::dnssec::signed::{SignedSet, sets};
 use crate::dnssec::{Flaw, Security};
@@ -21,6 +22,8 @@ use std::time::SystemTime;
 #[derive(Debug)]
 pub struct Validator {
     trusts: Trusts,
+    /// The anchors of which the keys are followed.
+    pub(super) followed: Option<AnchorFile>,
 }
 
 /// The result of a validation.
@@ -51,7 +54,25 @@ impl Validator {
 
     /// The same by another clock, which tells the seconds since 1970.
     pub fn by_clock(anchors: Anchors, bytes_max: usize, clock: fn() -> u32) -> Validator {
-        Validator { trusts: Trusts::new(anchors, clock, bytes_max) }
+        Validator { trusts: Trusts::new(anchors, clock, bytes_max), followed: None }
+    }
+
+    /// The same, but keys that the zones of the anchors replace are followed
+    /// ([`Resolver::follow_anchors`](super::Resolver::follow_anchors)). The keys of the file count.
+    pub fn following(mut self, file: AnchorFile) -> Validator {
+        self.trust(&file);
+        self.followed = Some(file);
+        self
+    }
+
+    /// The keys of the file count from now on.
+    pub(super) fn trust(&self, file: &AnchorFile) {
+        self.trusts.replace(|anchors| file.anchors(anchors));
+    }
+
+    /// The seconds since 1970.
+    pub(super) fn now(&self) -> u32 {
+        self.trusts.now()
     }
 
     /// Validates what a server has said to a question.

@@ -78,6 +78,13 @@ impl Shared {
         }
     }
 
+    /// Follows the keys of the resolver's trust anchors, if it follows them.
+    pub(super) async fn follow_anchors(&self) {
+        if let Some(resolver) = &self.resolver {
+            resolver.follow_anchors().await;
+        }
+    }
+
     /// The answer to a message over TCP. `None` if none is sent.
     pub(super) async fn answer_tcp(&self, message: &[u8], client: IpAddr) -> Option<Vec<u8>> {
         match read(message) {
