@@ -22,6 +22,11 @@ What it answers (at least one of these):
   --forward ADDRESS   resolve other names through the resolver at ADDRESS; may be repeated
   --iterate           resolve other names from the root servers on
 
+Other servers of the same zones:
+  --transfer NETWORK  hosts of this network may fetch the zones over TCP and TLS;
+                      may be repeated (default: none)
+  --notify ADDRESS    tell the server there when a zone has changed; may be repeated
+
 DNSSEC, of what is resolved:
   --trust-anchor FILE validate from the DS or DNSKEY records in FILE on, in the master format
                       (default: the root's keys, which are built in)
@@ -118,6 +123,10 @@ pub struct Options {
     pub identity: Option<(PathBuf, PathBuf)>,
     /// `--allow`
     pub near: Networks,
+    /// `--transfer`
+    pub transfers: Networks,
+    /// `--notify`
+    pub notify: Vec<SocketAddr>,
     /// `--cache`, in bytes
     pub cache_bytes: usize,
     /// `--rate`
@@ -146,6 +155,7 @@ const LIMIT_MAX: u32 = 1_000_000;
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<DnsRequest, UsageError> {
     let mut parser = lexopt::Parser::from_args(arguments);
     let (mut listen, mut forward, mut near) = (Vec::new(), Vec::new(), Vec::new());
+    let mut transfers = Vec::new();
     let (mut check, mut iterate) = (false, false);
     let (mut certificate, mut key) = (None, None);
     let mut options = defaults();
@@ -168,6 +178,8 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<DnsRequest
             Long("certificate") => certificate = Some(parser.value()?.into()),
             Long("key") => key = Some(parser.value()?.into()),
             Long("allow") => near.push(parser.value()?.parse::<Network>()?),
+            Long("transfer") => transfers.push(parser.value()?.parse::<Network>()?),
+            Long("notify") => options.notify.push(address(&mut parser, "--notify", PORT)?),
             Long("cache") => {
                 let mebibytes: u32 = parser.value()?.parse()?;
                 options.cache_bytes = (mebibytes as usize) << 20;
@@ -204,6 +216,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<DnsRequest
         (None, None) if options.tls.is_empty() => None,
         _ => return Err(UsageError::together("--tls needs --certificate and --key")),
     };
+    options.transfers = Networks::new(transfers);
     if !listen.is_empty() {
         options.listen = listen;
     }
@@ -225,6 +238,8 @@ fn defaults() -> Options {
         tls: Vec::new(),
         identity: None,
         near: Networks::local(),
+        transfers: Networks::new(Vec::new()),
+        notify: Vec::new(),
         cache_bytes: 64 << 20,
         rate: 50,
         queries: 1000,
@@ -282,6 +297,16 @@ mod tests {
         assert_eq!(options.resolving, Resolving::Forward(expected.to_vec()));
         assert_eq!(options.listen, ["[::1]:53".parse().unwrap()]);
         assert!(!options.near.contain("127.0.0.1".parse().unwrap()));
+    }
+
+    #[test]
+    fn zones_are_kept_from_other_servers() {
+        let host = "10.0.0.2".parse().unwrap();
+        assert!(!options("--iterate").transfers.contain(host));
+        let options =
+            options("--iterate --transfer 10.0.0.0/24 --transfer ::1 --notify 10.0.0.2 --notify [::1]:54");
+        assert!(options.transfers.contain(host) && !options.transfers.contain("127.0.0.1".parse().unwrap()));
+        assert_eq!(options.notify, ["10.0.0.2:53".parse().unwrap(), "[::1]:54".parse().unwrap()]);
     }
 
     #[test]

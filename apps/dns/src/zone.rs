@@ -16,7 +16,7 @@ pub use signed::Whereabouts;
 
 use crate::record::{Data, DomainName, NameKey, ZoneRecord};
 use domain::base::iana::Class;
-use domain::base::{Record, Rtype, Ttl};
+use domain::base::{Record, Rtype, Serial, Ttl};
 use signed::DenialChain;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as MapEntry;
@@ -170,6 +170,21 @@ impl Zone {
         }
     }
 
+    /// All records, between two times the SOA record: a zone transfer (RFC 5936 §2.2).
+    pub fn transfer(&self) -> impl Iterator<Item = ZoneRecord> {
+        let soa = || self.top().set(Rtype::SOA).into_iter().flat_map(|set| set.records(self.top().name()));
+        let rest = self.nodes().flat_map(Node::records).filter(|record| record.rtype() != Rtype::SOA);
+        soa().chain(rest).chain(soa())
+    }
+
+    /// The serial number of the zone's SOA record. `None` for a zone without one.
+    pub fn serial(&self) -> Option<Serial> {
+        match self.top().set(Rtype::SOA)?.data.first()? {
+            Data::Soa(soa) => Some(soa.serial()),
+            _ => None,
+        }
+    }
+
     /// All nodes, in no order.
     pub fn nodes(&self) -> impl Iterator<Item = &Node> {
         self.nodes.values()
@@ -260,6 +275,16 @@ impl Zones {
         let is_new = matches!(place, MapEntry::Vacant(_));
         place.or_insert(zone);
         is_new
+    }
+
+    /// All zones, in no order.
+    pub fn all(&self) -> impl Iterator<Item = &Zone> {
+        self.zones.values()
+    }
+
+    /// The zone of exactly this name.
+    pub fn named(&self, name: &NameKey) -> Option<&Zone> {
+        self.zones.get(name.as_bytes())
     }
 
     /// The zone that answers for a name: the deepest one that the name lies in. What a parent says

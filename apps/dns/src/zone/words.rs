@@ -69,7 +69,7 @@ fn kinds(entry: &[u8], words: &[Range<usize>]) -> Vec<WordKind> {
             1 | 2 if is_type(&"SOA") => WordKind::Name,
             // The third one is the serial number.
             4.. if is_type(&"SOA") => WordKind::Time,
-            _ if TYPES_WITH_NAMES.iter().any(|rtype| is_type(rtype)) => WordKind::Name,
+            _ if TYPES_WITH_NAMES.iter().any(is_type) => WordKind::Name,
             _ => WordKind::Other,
         };
     }

@@ -11,5 +11,6 @@ mod process;
 mod resolving;
 mod signed_internet;
 mod sockets;
+mod transferring;
 mod validating;
 mod zone_files;
