@@ -84,6 +84,17 @@ async fn a_large_zone_takes_several_messages() {
 }
 
 #[selvedge::test(seeds = 0..5)]
+async fn large_records_have_messages_of_their_own() {
+    let text = |letter: &str, strings: usize| format!(" \"{}\"", letter.repeat(250)).repeat(strings);
+    let zone = format!("a TXT{}\nb TXT{}\nc TXT{}\n", text("a", 200), text("b", 200), text("c", 20));
+    let all = zones(&[("example.org", &zone)]);
+    let expected = of_zone(all.named(&key("example.org")).unwrap());
+    let messages = fetched(serve(settings(all, None), "10.0.0.1:53"), "example.org", Rtype::AXFR).await;
+    assert!(messages.len() >= 2, "{}", messages.len());
+    assert_eq!(records(&messages).into_iter().collect::<HashSet<_>>(), expected);
+}
+
+#[selvedge::test(seeds = 0..5)]
 async fn a_zone_is_not_for_all() {
     let rcode = |messages: &[Vec<u8>]| {
         assert_eq!(messages.len(), 1);
