@@ -1,19 +1,19 @@
 //! [`answer`]: what the server says of a name in its own zones, by RFC 1034 §4.3.2. `server.rs`
 //! calls it for each query before it asks the resolver.
 //!
-//! An alias is followed as long as it leads to a name in one of the zones. A name that exists
+//! An alias, and a name that a DNAME record redirects, is followed as long as it leads to a name in one of the zones. A name that exists
 //! elsewhere is left to the caller ([`Authority::rest`]), which may have a resolver. Of a signed
 //! zone, `authority/signed.rs` adds signatures and proofs.
 
 mod signed;
 
-use crate::record::{Data, DomainName, NameKey, ZoneRecord, with_ttl};
+use crate::record::{Data, DomainName, NameKey, ZoneRecord, redirected, with_ttl};
 use crate::wire::answer::Answer;
 use crate::zone::{Found, Node, Zone, Zones};
 use domain::base::charstr::CharStr;
 use domain::base::iana::{Class, OptRcode};
 use domain::base::{Record, Rtype, Ttl};
-use domain::rdata::Hinfo;
+use domain::rdata::{Cname, Hinfo};
 
 /// How many aliases are followed. A longer chain is answered as far as it was followed.
 const ALIASES_MAX: usize = 16;
@@ -53,6 +53,12 @@ pub fn answer(zones: &Zones, name: &DomainName, rtype: Rtype, wants_signatures: 
                 let is_circle = passed.contains(&NameKey::new(target));
                 next = (!is_circle && passed.len() < ALIASES_MAX).then(|| target.clone());
             }
+            Found::Redirection(node, target) => {
+                let made = redirect(&mut answer, &owner, node, target);
+                passed.push(key);
+                let is_followed = rtype != Rtype::CNAME && passed.len() < ALIASES_MAX;
+                next = made.filter(|name| is_followed && !passed.contains(&NameKey::new(name)));
+            }
             Found::Any => answer.answer.push(any(&owner)),
             Found::Delegation(node) => {
                 delegate(&mut answer, zone, node);
@@ -81,6 +87,20 @@ pub(crate) fn any(owner: &DomainName) -> ZoneRecord {
     let text = CharStr::from_octets(b"RFC8482".to_vec()).expect("below 256 bytes");
     let data = Data::Hinfo(Hinfo::new(text, CharStr::empty()));
     Record::new(owner.clone(), Class::IN, ANY_TTL, data)
+}
+
+/// The DNAME record of a node, and the alias that it makes of a name below. Returns what the alias
+/// leads to. Without such a name, because it would be too long, the code says so (RFC 6672 §2.2).
+fn redirect(answer: &mut Answer, owner: &DomainName, node: &Node, target: &DomainName) -> Option<DomainName> {
+    let set = node.set(Rtype::DNAME)?;
+    answer.answer.extend(set.records(node.name()));
+    let Ok(made) = redirected(owner, node.name(), target) else {
+        answer.rcode = OptRcode::YXDOMAIN;
+        return None;
+    };
+    let alias = Data::Cname(Cname::new(made.clone()));
+    answer.answer.push(Record::new(owner.clone(), Class::IN, set.ttl, alias));
+    Some(made)
 }
 
 /// The NS records of a delegation, and the addresses that the zone knows of these servers.

@@ -1,4 +1,4 @@
-//! DNSSEC without I/O: whether records are what their zone has signed, and whether a zone proves
+//! DNSSEC without the network: whether records are what their zone has signed, and whether a zone proves
 //! that a name or a type does not exist (RFC 4033 to 4035, 5155, 6840).
 //!
 //! `resolve/validate.rs` judges answers by it, and `resolve/trust.rs` zones. The functions know one
@@ -11,13 +11,16 @@
 //! | `keys.rs` | which keys of a zone its parent vouches for |
 //! | `denial.rs`, `hashed.rs` | proofs by NSEC and by NSEC3 records |
 //! | `anchors.rs` | where trust begins |
+//! | `rollover.rs`, `anchor_file.rs` | the keys there, as their zones replace them |
 //! | `work.rs` | how much one question may cost |
 
 pub mod algorithm;
+pub mod anchor_file;
 pub mod anchors;
 pub mod denial;
 pub mod hashed;
 pub mod keys;
+pub mod rollover;
 pub mod signed;
 pub mod work;
 

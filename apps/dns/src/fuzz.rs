@@ -2,6 +2,7 @@
 //! invariant does not hold. `fuzz/fuzz_targets` has the targets. The module is public and hidden
 //! for that.
 
+use crate::dnssec::anchor_file::{parse, text};
 use crate::dnssec::denial::Denials;
 use crate::dnssec::signed::sets;
 use crate::dnssec::work::Work;
@@ -104,11 +105,13 @@ fn prove(records: &[ZoneRecord], zone: &NameKey, name: &NameKey, rtype: Rtype) {
     assert!(!(is_missing && is_there && records.len() == 1), "{name:?} does not exist, and does");
 }
 
-/// Reads a zone file that may include its second half, and asks for each of its names.
+/// Reads a zone file that may include its second half, and asks for each of its names. The same
+/// bytes are read as a file of followed trust anchors.
 ///
 /// # Panics
-/// If a record of the zone is not found again.
+/// If a record of the zone is not found again, or if the anchors are written otherwise.
 pub fn zone_files(bytes: &[u8]) {
+    anchor_files(bytes);
     let (first, second) = bytes.split_at(bytes.len() / 2);
     let zone = match zone_of(first, second) {
         Ok(zone) => zone,
@@ -129,6 +132,17 @@ pub fn zone_files(bytes: &[u8]) {
             assert!(authority::answer(&zones, name, rtype, true).is_some(), "{name}");
         }
     }
+}
+
+/// Reads a file of followed trust anchors.
+///
+/// # Panics
+/// If the file that is written of it is another one.
+fn anchor_files(bytes: &[u8]) {
+    let Ok(zones) = str::from_utf8(bytes).map_err(drop).and_then(|text| parse(text).map_err(drop)) else {
+        return;
+    };
+    assert_eq!(parse(&text(&zones)).as_ref(), Ok(&zones));
 }
 
 /// The zone of a text behind the records that a zone must have. Each file it includes is `other`.

@@ -15,6 +15,7 @@
 //! | [`tls`] | the certificate that the server shows |
 //! | [`networks`], [`rate`] | which clients may do what, and how often |
 //! | [`server`] | the sockets and the threads |
+//! | [`notify`] | tells other servers that a zone has changed |
 //! | [`options`], [`say`] | the command line, and lines for the operator |
 //!
 //! A query passes through them in this order: a thread of [`server`] has its bytes;
@@ -39,6 +40,7 @@ pub mod frame;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod networks;
+pub mod notify;
 pub mod options;
 pub mod rate;
 pub mod record;

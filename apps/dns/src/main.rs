@@ -6,13 +6,16 @@
 
 use selvedge::Runner;
 use selvedge::signal::{Signal, Signals, signals};
+use selvedge_dns::dnssec::anchor_file::AnchorFile;
 use selvedge_dns::dnssec::anchors::Anchors;
+use selvedge_dns::notify::{Serials, notify, serials};
 use selvedge_dns::options::{DnsRequest, HELP, Options, Resolving, ZoneFile, parse};
 use selvedge_dns::resolve::{Forwarders, Iteration, Resolver, Source, Validator};
 use selvedge_dns::say::complain;
 use selvedge_dns::server::{Server, Settings, ZoneCell};
 use selvedge_dns::tls::{Identity, IdentityCell};
 use selvedge_dns::zone::{Zones, file};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
@@ -89,7 +92,14 @@ fn resolver(options: &Options) -> Result<Option<Resolver>, String> {
         None => Anchors::root(),
     };
     let anchors = options.insecure.iter().fold(anchors, Anchors::without);
-    Ok(Some(resolver.validating(Validator::new(anchors, of_zones))))
+    let validator = match &options.follow_anchors {
+        Some(path) => {
+            let file = AnchorFile::open(path, &anchors).map_err(|error| error.to_string())?;
+            Validator::new(anchors, of_zones).following(file)
+        }
+        None => Validator::new(anchors, of_zones),
+    };
+    Ok(Some(resolver.validating(validator)))
 }
 
 async fn serve(options: Options, zones: Zones) -> Result<(), String> {
@@ -98,6 +108,7 @@ async fn serve(options: Options, zones: Zones) -> Result<(), String> {
         zones,
         resolver,
         near: options.near,
+        transfers: options.transfers,
         rate: options.rate,
         queries: options.queries,
         tcp_clients: options.tcp_clients,
@@ -117,9 +128,33 @@ async fn serve(options: Options, zones: Zones) -> Result<(), String> {
         server.bind_tls(identity.clone(), address).map_err(|error| error.to_string())?;
     }
     let files = options.identity.zip(identity);
-    drop(selvedge::spawn(reload(arriving, server.zones(), options.zones, files)));
+    let notice = Notice::first(server.zones(), options.notify);
+    drop(selvedge::spawn(reload(arriving, notice, options.zones, files)));
     server.serve().await;
     Ok(())
+}
+
+/// The zones, and the servers that are told of their changes.
+struct Notice {
+    zones: ZoneCell,
+    told: Serials,
+    hosts: Vec<SocketAddr>,
+}
+
+impl Notice {
+    /// Tells of all zones: the other servers may have old ones.
+    fn first(zones: ZoneCell, hosts: Vec<SocketAddr>) -> Notice {
+        let mut notice = Notice { zones, told: Serials::new(), hosts };
+        notice.again();
+        notice
+    }
+
+    /// Tells of the zones that have another serial number than the last time.
+    fn again(&mut self) {
+        let zones = self.zones.lock().expect("no code panics under this lock").clone();
+        notify(&zones, &self.told, &self.hosts);
+        self.told = serials(&zones);
+    }
 }
 
 /// The files of a certificate and its key, and the cell of what is read from them.
@@ -128,13 +163,14 @@ type IdentityFiles = ((PathBuf, PathBuf), IdentityCell);
 /// Reads the zones and the certificate again for each `SIGHUP`.
 async fn reload(
     mut arriving: Signals,
-    zones: ZoneCell,
+    mut notice: Notice,
     files: Vec<ZoneFile>,
     identity: Option<IdentityFiles>,
 ) {
     while arriving.next().await.is_ok() {
         let names = files.clone();
-        replace("zones", &zones, move || read(&names)).await;
+        replace("zones", &notice.zones, move || read(&names)).await;
+        notice.again();
         if let Some(((certificate, key), cell)) = identity.clone() {
             let read = move || Identity::read(&certificate, &key).map_err(|error| error.to_string());
             replace("certificate and key", &cell, read).await;

@@ -22,9 +22,17 @@ What it answers (at least one of these):
   --forward ADDRESS   resolve other names through the resolver at ADDRESS; may be repeated
   --iterate           resolve other names from the root servers on
 
+Other servers of the same zones:
+  --transfer NETWORK  hosts of this network may fetch the zones over TCP and TLS;
+                      may be repeated (default: none)
+  --notify ADDRESS    tell the server there when a zone has changed; may be repeated
+
 DNSSEC, of what is resolved:
   --trust-anchor FILE validate from the DS or DNSKEY records in FILE on, in the master format
                       (default: the root's keys, which are built in)
+  --follow-anchors FILE
+                      trust the keys by which their zones replace these (RFC 5011), and keep
+                      them in FILE, which the server writes
   --insecure NAME     validate nothing at or below NAME; may be repeated
   --no-validation     validate nothing at all
 
@@ -103,6 +111,8 @@ pub struct Options {
     pub validates: bool,
     /// `--trust-anchor`
     pub trust_anchor: Option<PathBuf>,
+    /// `--follow-anchors`
+    pub follow_anchors: Option<PathBuf>,
     /// `--insecure`
     pub insecure: Vec<DomainName>,
     /// `--listen`
@@ -113,6 +123,10 @@ pub struct Options {
     pub identity: Option<(PathBuf, PathBuf)>,
     /// `--allow`
     pub near: Networks,
+    /// `--transfer`
+    pub transfers: Networks,
+    /// `--notify`
+    pub notify: Vec<SocketAddr>,
     /// `--cache`, in bytes
     pub cache_bytes: usize,
     /// `--rate`
@@ -141,6 +155,7 @@ const LIMIT_MAX: u32 = 1_000_000;
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<DnsRequest, UsageError> {
     let mut parser = lexopt::Parser::from_args(arguments);
     let (mut listen, mut forward, mut near) = (Vec::new(), Vec::new(), Vec::new());
+    let mut transfers = Vec::new();
     let (mut check, mut iterate) = (false, false);
     let (mut certificate, mut key) = (None, None);
     let mut options = defaults();
@@ -153,6 +168,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<DnsRequest
             Long("forward") => forward.push(address(&mut parser, "--forward", PORT)?),
             Long("iterate") => iterate = true,
             Long("trust-anchor") => options.trust_anchor = Some(parser.value()?.into()),
+            Long("follow-anchors") => options.follow_anchors = Some(parser.value()?.into()),
             Long("insecure") => {
                 options.insecure.push(value(&mut parser, "--insecure", DomainName::vec_from_str)?)
             }
@@ -162,6 +178,8 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<DnsRequest
             Long("certificate") => certificate = Some(parser.value()?.into()),
             Long("key") => key = Some(parser.value()?.into()),
             Long("allow") => near.push(parser.value()?.parse::<Network>()?),
+            Long("transfer") => transfers.push(parser.value()?.parse::<Network>()?),
+            Long("notify") => options.notify.push(address(&mut parser, "--notify", PORT)?),
             Long("cache") => {
                 let mebibytes: u32 = parser.value()?.parse()?;
                 options.cache_bytes = (mebibytes as usize) << 20;
@@ -190,11 +208,15 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<DnsRequest
             "there is nothing to answer: name a --zone, --forward or --iterate",
         ));
     }
+    if options.follow_anchors.is_some() && (options.resolving == Resolving::Not || !options.validates) {
+        return Err(UsageError::together("--follow-anchors needs a resolver that validates"));
+    }
     options.identity = match (certificate, key) {
         (Some(certificate), Some(key)) => Some((certificate, key)),
         (None, None) if options.tls.is_empty() => None,
         _ => return Err(UsageError::together("--tls needs --certificate and --key")),
     };
+    options.transfers = Networks::new(transfers);
     if !listen.is_empty() {
         options.listen = listen;
     }
@@ -210,11 +232,14 @@ fn defaults() -> Options {
         resolving: Resolving::Not,
         validates: true,
         trust_anchor: None,
+        follow_anchors: None,
         insecure: Vec::new(),
         listen: vec![SocketAddr::from(([127, 0, 0, 1], PORT))],
         tls: Vec::new(),
         identity: None,
         near: Networks::local(),
+        transfers: Networks::new(Vec::new()),
+        notify: Vec::new(),
         cache_bytes: 64 << 20,
         rate: 50,
         queries: 1000,
@@ -275,6 +300,16 @@ mod tests {
     }
 
     #[test]
+    fn zones_are_kept_from_other_servers() {
+        let host = "10.0.0.2".parse().unwrap();
+        assert!(!options("--iterate").transfers.contain(host));
+        let options =
+            options("--iterate --transfer 10.0.0.0/24 --transfer ::1 --notify 10.0.0.2 --notify [::1]:54");
+        assert!(options.transfers.contain(host) && !options.transfers.contain("127.0.0.1".parse().unwrap()));
+        assert_eq!(options.notify, ["10.0.0.2:53".parse().unwrap(), "[::1]:54".parse().unwrap()]);
+    }
+
+    #[test]
     fn tls_has_a_port_and_a_certificate() {
         let options = options("--iterate --tls ::1 --tls 192.0.2.1:8853 --certificate a.pem --key b.pem");
         assert_eq!(options.tls, ["[::1]:853".parse().unwrap(), "192.0.2.1:8853".parse().unwrap()]);
@@ -283,8 +318,11 @@ mod tests {
 
     #[test]
     fn trust_begins_where_the_operator_says() {
-        let options = options("--iterate --trust-anchor keys --insecure corp --insecure home.arpa");
+        let options = options(
+            "--iterate --trust-anchor keys --follow-anchors new --insecure corp --insecure home.arpa",
+        );
         assert_eq!(options.trust_anchor, Some("keys".into()));
+        assert_eq!(options.follow_anchors, Some("new".into()));
         assert_eq!(
             options.insecure.iter().map(ToString::to_string).collect::<Vec<_>>(),
             ["corp", "home.arpa"]
@@ -296,6 +334,7 @@ mod tests {
     fn what_is_wrong_is_said() {
         for (line, part) in [
             ("", "nothing to answer"),
+            ("--iterate --no-validation --follow-anchors f", "a resolver that validates"),
             ("--iterate --insecure a..b", "--insecure \"a..b\": "),
             ("--forward 1.1.1.1 --iterate", "two ways"),
             ("--iterate --tls 192.0.2.1 --key k", "--certificate"),

@@ -20,6 +20,32 @@ pub type Data = ZoneRecordData<Vec<u8>, DomainName>;
 /// A record of a zone, of an answer, or of the cache.
 pub type ZoneRecord = Record<DomainName, Data>;
 
+/// The name that a DNAME record of `from` to `to` makes of a name below `from` (RFC 6672 §2.2).
+///
+/// # Errors
+/// [`RedirectError::NotBelow`] if the name is not below `from`, and [`RedirectError::TooLong`] if
+/// there is no such name.
+pub fn redirected(
+    name: &DomainName,
+    from: &DomainName,
+    to: &DomainName,
+) -> Result<DomainName, RedirectError> {
+    if name == from || !name.ends_with(from) {
+        return Err(RedirectError::NotBelow);
+    }
+    let kept = &name.as_slice()[..name.len() - from.len()];
+    Name::from_octets([kept, to.as_slice()].concat()).map_err(|_| RedirectError::TooLong)
+}
+
+/// Why a DNAME record makes no other name of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RedirectError {
+    /// The name is not below the record's.
+    NotBelow,
+    /// The other name has more than 255 bytes.
+    TooLong,
+}
+
 /// A domain name in its form on the wire, with small letters. Two names are equal exactly if their
 /// keys are.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -9,6 +9,7 @@
 //! | `iterate.rs`, `delegation.rs` | from the root servers on |
 //! | `source.rs` | one of the two |
 //! | `validate.rs`, `trust.rs` | whether an answer is what its zone has signed |
+//! | `follow.rs` | the keys of the trust anchors, as their zones replace them |
 //! | `budget.rs` | what one question may cost |
 //! | `cache.rs` | what is kept |
 //!
@@ -22,6 +23,7 @@ pub mod judge;
 pub mod upstream;
 
 mod budget;
+mod follow;
 mod forward;
 mod iterate;
 mod source;

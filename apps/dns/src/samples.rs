@@ -1,5 +1,7 @@
 //! Names and records that the unit tests are written with.
 
+pub(crate) mod signing;
+
 use crate::record::{Data, DomainName, NameKey, ZoneRecord};
 use domain::base::iana::Class;
 use domain::base::{Record, Ttl};

@@ -1,5 +1,5 @@
 //! [`Server`]: the sockets, and a thread for each query over UDP (`udp.rs`) and each client over
-//! TCP (`tcp.rs`) and TLS (`tls.rs`). `shared.rs` has what all of them do with a query, and
+//! TCP (`tcp.rs`) and TLS (`tls.rs`), which may fetch a zone (`transfer.rs`). `shared.rs` has what all of them do with a query, and
 //! `memo.rs` the answers of a second.
 //!
 //! `main.rs` makes a server of the command line's options, and the tests make their own.
@@ -8,6 +8,7 @@ mod memo;
 mod shared;
 mod tcp;
 mod tls;
+mod transfer;
 mod udp;
 
 pub use shared::{Settings, ZoneCell};
@@ -72,6 +73,8 @@ impl Server {
                 drop(threads.spawn(udp::serve(Arc::new(socket), self.shared.clone())));
                 drop(threads.spawn(tcp::serve(listener, self.shared.clone())));
             }
+            let shared = self.shared.clone();
+            drop(threads.spawn(async move { shared.follow_anchors().await }));
             for (listener, identity) in self.secure {
                 drop(threads.spawn(tls::serve(listener, identity, self.shared.clone())));
             }

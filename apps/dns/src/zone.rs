@@ -10,12 +10,13 @@
 mod entries;
 pub mod file;
 mod signed;
+mod words;
 
 pub use signed::Whereabouts;
 
 use crate::record::{Data, DomainName, NameKey, ZoneRecord};
 use domain::base::iana::Class;
-use domain::base::{Record, Rtype, Ttl};
+use domain::base::{Record, Rtype, Serial, Ttl};
 use signed::DenialChain;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as MapEntry;
@@ -60,6 +61,14 @@ impl Node {
     pub fn set(&self, rtype: Rtype) -> Option<&RecordSet> {
         self.sets.iter().find(|set| set.rtype == rtype)
     }
+
+    /// The name of a DNAME record: the names below this node are those below it.
+    fn redirection(&self) -> Option<&DomainName> {
+        match self.set(Rtype::DNAME).map(|set| &set.data[0]) {
+            Some(Data::Dname(redirection)) => Some(redirection.dname()),
+            _ => None,
+        }
+    }
 }
 
 /// The result of a search in a zone.
@@ -69,6 +78,8 @@ pub enum Found<'a> {
     Records(&'a RecordSet),
     /// The name is an alias of another one.
     Alias(&'a RecordSet, &'a DomainName),
+    /// The name lies below this node, and all names below it are those below another one (RFC 6672).
+    Redirection(&'a Node, &'a DomainName),
     /// The name has records, and records of any type are asked for.
     Any,
     /// The name lies in a zone of other servers. The node has their NS records.
@@ -90,6 +101,8 @@ pub enum RecordError {
     SecondSoa,
     /// A CNAME record and another one have the same name.
     BesideAlias,
+    /// Two DNAME records have the same name.
+    SecondRedirection,
 }
 
 /// The records of a zone.
@@ -157,6 +170,21 @@ impl Zone {
         }
     }
 
+    /// All records, between two times the SOA record: a zone transfer (RFC 5936 §2.2).
+    pub fn transfer(&self) -> impl Iterator<Item = ZoneRecord> {
+        let soa = || self.top().set(Rtype::SOA).into_iter().flat_map(|set| set.records(self.top().name()));
+        let rest = self.nodes().flat_map(Node::records).filter(|record| record.rtype() != Rtype::SOA);
+        soa().chain(rest).chain(soa())
+    }
+
+    /// The serial number of the zone's SOA record. `None` for a zone without one.
+    pub fn serial(&self) -> Option<Serial> {
+        match self.top().set(Rtype::SOA)?.data.first()? {
+            Data::Soa(soa) => Some(soa.serial()),
+            _ => None,
+        }
+    }
+
     /// All nodes, in no order.
     pub fn nodes(&self) -> impl Iterator<Item = &Node> {
         self.nodes.values()
@@ -176,6 +204,9 @@ impl Zone {
         let below: Vec<&[u8]> = name.suffixes().take_while(|suffix| suffix.len() > top.len()).collect();
         let (mut encloser, mut last) = (top, self.top());
         for &suffix in below.iter().rev() {
+            if let Some(target) = last.redirection() {
+                return Found::Redirection(last, target);
+            }
             let Some(node) = self.nodes.get(suffix) else { return self.wildcard(encloser, rtype) };
             // The DS records of a zone are the parent's (RFC 4035 §3.1.4.1).
             let parent_answers = rtype == Rtype::DS && suffix == name.as_bytes();
@@ -217,6 +248,9 @@ fn misfit(node: &Node, rtype: Rtype, data: &Data) -> Result<(), RecordError> {
     if rtype == Rtype::SOA && node.set(Rtype::SOA).is_some() {
         return Err(RecordError::SecondSoa);
     }
+    if rtype == Rtype::DNAME && node.set(Rtype::DNAME).is_some() {
+        return Err(RecordError::SecondRedirection);
+    }
     // Of an alias, too, there is a signature, and a record of the name behind it (RFC 4034 §2.5).
     let stands_beside = |rtype: Rtype| matches!(rtype, Rtype::RRSIG | Rtype::NSEC);
     let is_alias = node.set(Rtype::CNAME).is_some() && !stands_beside(rtype);
@@ -241,6 +275,16 @@ impl Zones {
         let is_new = matches!(place, MapEntry::Vacant(_));
         place.or_insert(zone);
         is_new
+    }
+
+    /// All zones, in no order.
+    pub fn all(&self) -> impl Iterator<Item = &Zone> {
+        self.zones.values()
+    }
+
+    /// The zone of exactly this name.
+    pub fn named(&self, name: &NameKey) -> Option<&Zone> {
+        self.zones.get(name.as_bytes())
     }
 
     /// The zone that answers for a name: the deepest one that the name lies in. What a parent says

@@ -18,6 +18,10 @@ pub(super) fn sign(answer: &mut Answer, zone: &Zone, owner: &DomainName, found: 
                 deny(answer, zone, closer(&key, &place.encloser));
             }
         }
+        Found::Redirection(node, _) => {
+            let set = node.set(Rtype::DNAME).into_iter();
+            answer.answer.extend(set.flat_map(|set| node.signatures(Rtype::DNAME, node.name(), set.ttl)));
+        }
         Found::Any => {}
         Found::Delegation(node) => match node.set(Rtype::DS) {
             Some(set) => {

@@ -26,6 +26,11 @@ ns.child A 192.0.2.9
 ns.child AAAA 2001:db8::9
 child DS 1 8 2 0000000000000000000000000000000000000000000000000000000000000000
 deep.empty A 192.0.2.4
+moved DNAME @
+moved TXT \"beside\"
+away DNAME elsewhere.net.
+turn DNAME turn
+far DNAME a.much.longer.name.elsewhere.net.
 ";
 
 fn zones() -> Zones {
@@ -126,6 +131,50 @@ fn a_delegation_has_glue_and_is_no_authority() {
     let (lines, rest) = asked("lost.example.org", Rtype::A);
     assert_eq!(lines, format!("NOERROR aa\nlost.example.org 3600 CNAME host.child.example.org.\n{referral}"));
     assert_eq!(rest.as_deref(), Some("host.child.example.org"));
+}
+
+#[test]
+fn a_redirection_makes_an_alias_of_each_name_below() {
+    let (lines, rest) = asked("Www.moved.example.org", Rtype::A);
+    assert_eq!(
+        lines,
+        "NOERROR aa\n\
+         moved.example.org 3600 DNAME example.org.\n\
+         Www.moved.example.org 3600 CNAME Www.example.org.\n\
+         Www.example.org 3600 A 192.0.2.2\n\
+         Www.example.org 3600 A 192.0.2.3\n"
+    );
+    assert_eq!(rest, None);
+    let (lines, rest) = asked("a.b.away.example.org", Rtype::A);
+    assert!(lines.ends_with("\na.b.away.example.org 3600 CNAME a.b.elsewhere.net.\n"), "{lines}");
+    assert_eq!(rest.as_deref(), Some("a.b.elsewhere.net"));
+    // The alias itself can be asked for, and the node has records of its own.
+    let (lines, rest) = asked("www.moved.example.org", Rtype::CNAME);
+    assert_eq!((lines.lines().count(), rest), (3, None), "{lines}");
+    assert_eq!(
+        asked("moved.example.org", Rtype::TXT).0,
+        "NOERROR aa\nmoved.example.org 3600 TXT \"beside\"\n"
+    );
+    let (lines, _) = asked("moved.example.org", Rtype::DNAME);
+    assert_eq!(lines, "NOERROR aa\nmoved.example.org 3600 DNAME example.org.\n");
+    assert_eq!(asked("moved.example.org", Rtype::A).0, format!("NOERROR aa\n{SOA}"));
+    let (lines, _) = asked("no.moved.example.org", Rtype::A);
+    assert!(lines.starts_with("NXDOMAIN aa\nmoved.") && lines.ends_with(SOA), "{lines}");
+}
+
+#[test]
+fn a_redirection_ends() {
+    // `turn` leads to itself: each alias is one that was passed.
+    let (lines, rest) = asked("www.turn.example.org", Rtype::A);
+    assert_eq!((lines.lines().count(), rest), (3, None), "{lines}");
+    let label = "a".repeat(63);
+    let long = format!("{label}.{label}.{label}.{}.moved.example.org", "b".repeat(43));
+    let (lines, _) = asked(&long, Rtype::A);
+    assert!(lines.starts_with("NXDOMAIN aa\nmoved."), "{lines}");
+    let long = format!("{label}.{label}.{label}.{}.far.example.org", "b".repeat(43));
+    let (lines, _) = asked(&long, Rtype::A);
+    let redirection = "far.example.org 3600 DNAME a.much.longer.name.elsewhere.net.";
+    assert_eq!(lines, format!("YXDOMAIN aa\n{redirection}\n"));
 }
 
 #[test]

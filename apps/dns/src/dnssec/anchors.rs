@@ -1,13 +1,11 @@
 //! [`Anchors`]: the zones with keys that the operator trusts without a parent, and the zones below
 //! which nothing is validated (RFC 7646).
 
-use super::algorithm;
-use super::keys::Delegated;
+use super::keys::{Delegated, hash_of};
 use crate::record::{Data, DomainName, NameKey, ZoneRecord};
 use domain::base::ToName;
 use domain::base::iana::{Class, DigestAlgorithm};
 use domain::base::name::FlattenInto;
-use domain::rdata::Ds;
 use domain::zonefile::inplace::{Entry, Zonefile};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -28,11 +26,11 @@ pub struct Anchors {
     exempt: HashSet<NameKey>,
 }
 
-/// Why a file has no trust anchors.
+/// What is wrong with a file of trust anchors, and which file it is.
 #[derive(Debug)]
 pub struct AnchorError {
-    path: PathBuf,
-    kind: AnchorErrorKind,
+    pub(super) path: PathBuf,
+    pub(super) kind: AnchorErrorKind,
 }
 
 /// What is wrong with a file of trust anchors.
@@ -46,6 +44,8 @@ pub enum AnchorErrorKind {
     Syntax(String),
     /// There is no anchor in it.
     Empty,
+    /// The file cannot be written.
+    Unwritable(io::Error),
 }
 
 impl AnchorError {
@@ -59,7 +59,7 @@ impl fmt::Display for AnchorError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.path.display())?;
         match &self.kind {
-            AnchorErrorKind::Unreadable(error) => write!(f, "{error}"),
+            AnchorErrorKind::Unreadable(error) | AnchorErrorKind::Unwritable(error) => write!(f, "{error}"),
             AnchorErrorKind::Syntax(text) => f.write_str(text),
             AnchorErrorKind::Empty => f.write_str("there is no trust anchor in it"),
         }
@@ -88,19 +88,26 @@ impl Anchors {
 
     /// The anchors of a text.
     fn parse(text: &str) -> Result<Anchors, String> {
-        let mut file = Zonefile::from(format!("$TTL 3600\n{text}\n").as_bytes());
-        file.set_origin(DomainName::root_vec().to_bytes());
-        file.set_default_class(Class::IN);
         let mut anchors = Anchors { keys: HashMap::new(), exempt: HashSet::new() };
-        while let Some(entry) = file.next_entry().map_err(|error| error.to_string())? {
-            let Entry::Record(record) = entry else { return Err("$INCLUDE is not followed here".into()) };
-            let record: ZoneRecord = record.flatten_into();
-            let owner = NameKey::new(record.owner());
-            let anchor = anchor(&owner, record.data())
-                .ok_or_else(|| format!("{} {}: no DS or DNSKEY record", owner.to_name(), record.rtype()))?;
-            anchors.keys.entry(owner).or_default().push(anchor);
+        for (zone, key) in keys_of(text)? {
+            anchors.keys.entry(zone).or_default().push(key);
         }
         Ok(anchors)
+    }
+
+    /// The same with these keys of a zone in place of the ones that it has. Without a key, the zone
+    /// is no anchor (RFC 5011 §5).
+    pub fn with(mut self, zone: &NameKey, keys: Vec<Delegated>) -> Anchors {
+        match keys.is_empty() {
+            true => self.keys.remove(zone),
+            false => self.keys.insert(zone.clone(), keys),
+        };
+        self
+    }
+
+    /// The zones with their keys.
+    pub fn zones(&self) -> impl Iterator<Item = (&NameKey, &[Delegated])> {
+        self.keys.iter().map(|(zone, keys)| (zone, keys.as_slice()))
     }
 
     /// The same, but nothing is validated at or below a name.
@@ -125,17 +132,31 @@ impl Anchors {
     }
 }
 
+/// The keys in a text in the master format, each with its zone.
+///
+/// # Errors
+/// If the text has something else. The message has the line.
+pub(super) fn keys_of(text: &str) -> Result<Vec<(NameKey, Delegated)>, String> {
+    let mut file = Zonefile::from(format!("$TTL 3600\n{text}\n").as_bytes());
+    file.set_origin(DomainName::root_vec().to_bytes());
+    file.set_default_class(Class::IN);
+    let mut keys = Vec::new();
+    while let Some(entry) = file.next_entry().map_err(|error| error.to_string())? {
+        let Entry::Record(record) = entry else { return Err("$INCLUDE is not followed here".into()) };
+        let record: ZoneRecord = record.flatten_into();
+        let zone = NameKey::new(record.owner());
+        let key = anchor(&zone, record.data())
+            .ok_or_else(|| format!("{} {}: no DS or DNSKEY record", zone.to_name(), record.rtype()))?;
+        keys.push((zone, key));
+    }
+    Ok(keys)
+}
+
 /// A record as an anchor: a key is kept as its hash.
 fn anchor(owner: &NameKey, data: &Data) -> Option<Delegated> {
     match data {
         Data::Ds(ds) => Some(ds.clone()),
-        Data::Dnskey(key) => {
-            let [high, low] = key.flags().to_be_bytes();
-            let fields = [high, low, key.protocol(), key.algorithm().to_int()];
-            let parts = [owner.as_bytes(), &fields, key.public_key()];
-            let digest = algorithm::digest(DigestAlgorithm::SHA256, &parts)?;
-            Ds::new(key.key_tag(), key.algorithm(), DigestAlgorithm::SHA256, digest).ok()
-        }
+        Data::Dnskey(key) => hash_of(DigestAlgorithm::SHA256, owner, key),
         _ => None,
     }
 }
@@ -144,6 +165,7 @@ fn anchor(owner: &NameKey, data: &Data) -> Option<Delegated> {
 mod tests {
     use super::*;
     use crate::samples::key;
+    use domain::rdata::Ds;
 
     #[test]
     fn the_root_is_built_in() {

@@ -85,8 +85,17 @@ fn zone_key(data: &Data) -> Option<ZoneKey> {
 
 /// Whether a DS record has the hash of a key.
 pub fn is_digest_of(ds: &Delegated, zone: &NameKey, key: &ZoneKey) -> bool {
+    digest(ds.digest_type(), zone, key).is_some_and(|digest| digest == *ds.digest())
+}
+
+/// What a parent would say of a key of a zone. `None` if the kind of hash is not supported.
+pub fn hash_of(kind: DigestAlgorithm, zone: &NameKey, key: &ZoneKey) -> Option<Delegated> {
+    Ds::new(key.key_tag(), key.algorithm(), kind, digest(kind, zone, key)?).ok()
+}
+
+/// The hash of a key (RFC 4034 §5.1.4).
+fn digest(kind: DigestAlgorithm, zone: &NameKey, key: &ZoneKey) -> Option<Vec<u8>> {
     let [high, low] = key.flags().to_be_bytes();
     let fields = [high, low, key.protocol(), key.algorithm().to_int()];
-    let digest = algorithm::digest(ds.digest_type(), &[zone.as_bytes(), &fields, key.public_key()]);
-    digest.is_some_and(|digest| digest == *ds.digest())
+    algorithm::digest(kind, &[zone.as_bytes(), &fields, key.public_key()])
 }

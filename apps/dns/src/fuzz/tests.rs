@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-const ZONE: &str = "$TTL 60\nwww A 192.0.2.1\nalias CNAME www\n$ORIGIN sub.example.\nwww TXT \"a ; b\" (\n c )\n\
+const ZONE: &str = "$TTL 1m\nold DNAME sub\n@ 2h MX 1 @\nwww A 192.0.2.1\nalias CNAME www\n$ORIGIN sub.example.\nwww TXT \"a ; b\" (\n c )\n\
     $INCLUDE other\n*.wild MX 10 mail\nchild NS ns.child\nchild DS 1 8 2 00\n\
     b IN NSEC example. A RRSIG NSEC\nwww RRSIG A 15 3 60 20360101000000 20260101000000 1 example. AAAA\n";
 
@@ -52,6 +52,19 @@ fn the_inputs_make_sense() {
     }
 }
 
+const ANCHORS: &str = "\
+; keys
+valid . IN DS 20326 8 2 E06D44B80B8F1D39A95C0B0D7C65D08458E880409BBC683457104237C7F8EC8D
+pending 1803000000 a\\.b.example. IN DS 7 15 1 E06D44B80B8F1D39A95C0B0D7C65D08458E88040
+missing a\\.b.example. IN DS 8 15 1 E06D44B80B8F1D39A95C0B0D7C65D08458E88040
+revoked . IN DS 19036 8 2 49AAC11D7B6F6446702E54A1607371607A1A41855200FD2CE1CDDE32F24E8FB5
+";
+
+#[test]
+fn the_anchors_make_sense() {
+    assert_eq!(parse(ANCHORS).unwrap().iter().map(|zone| zone.keys().len()).collect::<Vec<_>>(), [2, 2]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
@@ -63,6 +76,11 @@ proptest! {
     #[test]
     fn broken_zones_are_read(changes in vec((any::<Index>(), any::<u8>()), 0..4), cut in any::<Option<Index>>()) {
         zone_files(&changed(ZONE.as_bytes().to_vec(), &changes, cut));
+    }
+
+    #[test]
+    fn broken_anchor_files_are_read(changes in vec((any::<Index>(), any::<u8>()), 0..4), cut in any::<Option<Index>>()) {
+        zone_files(&changed(ANCHORS.as_bytes().to_vec(), &changes, cut));
     }
 
     #[test]

@@ -39,6 +39,16 @@ pub enum Verdict {
     Useless,
 }
 
+impl Verdict {
+    /// The records that were asked for, if they are there.
+    pub(super) fn into_records(self) -> Option<Vec<ZoneRecord>> {
+        match self {
+            Verdict::Records(records) => Some(records),
+            _ => None,
+        }
+    }
+}
+
 /// Judges an answer to the question for `rtype` records of `name`, of a server of `zone`. Without a
 /// zone the server is a resolver, which has to find the whole answer.
 pub fn judge(heard: Heard, name: &NameKey, rtype: Rtype, zone: Option<&NameKey>) -> Verdict {

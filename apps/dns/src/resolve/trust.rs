@@ -65,8 +65,9 @@ enum Step {
 /// What is known of zones.
 #[derive(Debug)]
 pub(super) struct Trusts {
-    anchors: Anchors,
+    anchors: Mutex<Arc<Anchors>>,
     steps: Mutex<Cache<Step>>,
+    steps_bytes_max: usize,
     /// The seconds since 1970.
     clock: fn() -> u32,
 }
@@ -97,7 +98,15 @@ impl SignedZone {
 
 impl Trusts {
     pub(super) fn new(anchors: Anchors, clock: fn() -> u32, bytes_max: usize) -> Trusts {
-        Trusts { anchors, steps: Mutex::new(Cache::new(bytes_max)), clock }
+        let steps = Mutex::new(Cache::new(bytes_max));
+        Trusts { anchors: Mutex::new(Arc::new(anchors)), steps, steps_bytes_max: bytes_max, clock }
+    }
+
+    /// Replaces the anchors. What was found from the old ones on is forgotten.
+    pub(super) fn replace(&self, change: impl FnOnce(Anchors) -> Anchors) {
+        let mut anchors = self.anchors.lock().expect("no code panics under this lock");
+        *anchors = Arc::new(change(Anchors::clone(&anchors)));
+        *self.steps.lock().expect("no code panics under this lock") = Cache::new(self.steps_bytes_max);
     }
 
     /// The time for signatures.
@@ -107,7 +116,8 @@ impl Trusts {
 
     /// What is known of the zone that a name lies in.
     pub(super) async fn of(&self, name: &NameKey, lookup: &mut Lookup<'_>) -> Trust {
-        let Some((anchor, parents)) = self.anchors.nearest(name) else { return Trust::Unsigned };
+        let anchors = self.anchors.lock().expect("no code panics under this lock").clone();
+        let Some((anchor, parents)) = anchors.nearest(name) else { return Trust::Unsigned };
         let mut trust = self.anchored(&anchor, parents, lookup).await;
         let depth = anchor.labels().count();
         for labels in depth..name.labels().count() {

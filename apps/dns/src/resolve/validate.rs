@@ -9,10 +9,11 @@
 use super::judge::{Said, Verdict};
 use super::source::Lookup;
 use super::trust::{SignedZone, Trust, Trusts};
+use crate::dnssec::anchor_file::AnchorFile;
 use crate::dnssec::anchors::Anchors;
 use crate::dnssec::signed::{SignedSet, sets};
 use crate::dnssec::{Flaw, Security};
-use crate::record::{Data, NameKey, ZoneRecord};
+use crate::record::{Data, NameKey, ZoneRecord, redirected};
 use domain::base::Rtype;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -21,6 +22,8 @@ use std::time::SystemTime;
 #[derive(Debug)]
 pub struct Validator {
     trusts: Trusts,
+    /// The anchors of which the keys are followed.
+    pub(super) followed: Option<AnchorFile>,
 }
 
 /// The result of a validation.
@@ -51,7 +54,25 @@ impl Validator {
 
     /// The same by another clock, which tells the seconds since 1970.
     pub fn by_clock(anchors: Anchors, bytes_max: usize, clock: fn() -> u32) -> Validator {
-        Validator { trusts: Trusts::new(anchors, clock, bytes_max) }
+        Validator { trusts: Trusts::new(anchors, clock, bytes_max), followed: None }
+    }
+
+    /// The same, but keys that the zones of the anchors replace are followed
+    /// ([`Resolver::follow_anchors`](super::Resolver::follow_anchors)). The keys of the file count.
+    pub fn following(mut self, file: AnchorFile) -> Validator {
+        self.trust(&file);
+        self.followed = Some(file);
+        self
+    }
+
+    /// The keys of the file count from now on.
+    pub(super) fn trust(&self, file: &AnchorFile) {
+        self.trusts.replace(|anchors| file.anchors(anchors));
+    }
+
+    /// The seconds since 1970.
+    pub(super) fn now(&self) -> u32 {
+        self.trusts.now()
     }
 
     /// Validates what a server has said to a question.
@@ -198,13 +219,8 @@ fn follows(alias: &SignedSet<'_>, redirection: &SignedSet<'_>) -> bool {
     else {
         return false;
     };
-    let (from, to) = (&redirection.owner, NameKey::new(redirection_data.dname()));
-    if alias.owner == *from || !alias.owner.is_within(from.as_bytes()) {
-        return false;
-    }
-    let kept = alias.owner.as_bytes().len() - from.as_bytes().len();
-    let target = NameKey::new(alias_data.cname());
-    target.as_bytes() == [&alias.owner.as_bytes()[..kept], to.as_bytes()].concat()
+    let made = redirected(alias.records[0].owner(), redirection.records[0].owner(), redirection_data.dname());
+    made.is_ok_and(|made| made == *alias_data.cname())
 }
 
 #[cfg(test)]

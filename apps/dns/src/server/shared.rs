@@ -3,6 +3,7 @@
 //! `udp.rs`, `tcp.rs` and `tls.rs` call `Shared` for each message that they receive.
 
 use super::memo::Memo;
+use super::transfer::Transfer;
 use crate::authority::{self, Authority};
 use crate::dnssec::Security;
 use crate::networks::Networks;
@@ -30,6 +31,8 @@ pub struct Settings {
     pub resolver: Option<Resolver>,
     /// The networks of clients nearby: they may use the resolver, and have no limit of their rate.
     pub near: Networks,
+    /// The networks of hosts that may fetch zones as a whole, over TCP and TLS.
+    pub transfers: Networks,
     /// How many answers a second over UDP another network gets; 0: no limit.
     pub rate: u32,
     /// How many queries are worked on at once. A query over UDP above it is dropped.
@@ -49,11 +52,19 @@ pub(super) struct Shared {
     pub(super) zones: ZoneCell,
     resolver: Option<Resolver>,
     near: Networks,
+    transfers: Networks,
     rate: RateLimit,
     memo: Memo,
     pub(super) queries: Semaphore,
     pub(super) clients: Semaphore,
     pub(super) idle: Duration,
+}
+
+/// What is sent to a client over TCP.
+#[derive(Debug)]
+pub(super) enum TcpAnswer {
+    Message(Vec<u8>),
+    Zone(Transfer),
 }
 
 /// What the server grants to the sender of a datagram.
@@ -70,6 +81,7 @@ impl Shared {
             zones: Arc::new(Mutex::new(Arc::new(settings.zones))),
             resolver: settings.resolver,
             near: settings.near,
+            transfers: settings.transfers,
             rate: RateLimit::new(settings.rate),
             memo: Memo::default(),
             queries: Semaphore::new(settings.queries),
@@ -78,13 +90,32 @@ impl Shared {
         }
     }
 
+    /// Follows the keys of the resolver's trust anchors, if it follows them.
+    pub(super) async fn follow_anchors(&self) {
+        if let Some(resolver) = &self.resolver {
+            resolver.follow_anchors().await;
+        }
+    }
+
     /// The answer to a message over TCP. `None` if none is sent.
-    pub(super) async fn answer_tcp(&self, message: &[u8], client: IpAddr) -> Option<Vec<u8>> {
+    pub(super) async fn answer_tcp(&self, message: &[u8], client: IpAddr) -> Option<TcpAnswer> {
         match read(message) {
-            Ok(asked) => Some(compose(&asked, &self.answer(&asked, client).await, TCP_MAX)),
-            Err(Unanswerable::Refused(answer)) => Some(answer),
+            Ok(asked) => match self.transfer(&asked, client) {
+                Some(transfer) => Some(TcpAnswer::Zone(transfer)),
+                None => {
+                    let answer = self.answer(&asked, client).await;
+                    Some(TcpAnswer::Message(compose(&asked, &answer, TCP_MAX)))
+                }
+            },
+            Err(Unanswerable::Refused(answer)) => Some(TcpAnswer::Message(answer)),
             Err(Unanswerable::Silent) => None,
         }
+    }
+
+    /// The zone that a client asks for as a whole, if it may have it.
+    fn transfer(&self, asked: &Asked, client: IpAddr) -> Option<Transfer> {
+        let zones = self.zones.lock().expect("no code panics under this lock").clone();
+        Transfer::of(asked, &zones).filter(|_| self.transfers.contain(client))
     }
 
     /// What the server grants to the sender of a datagram, which is counted.

@@ -1,7 +1,7 @@
 //! [`serve`]: clients over TCP, a thread for each. A client's queries are answered in their order
 //! (RFC 7766).
 
-use super::shared::Shared;
+use super::shared::{Shared, TcpAnswer};
 use crate::frame;
 use crate::say::complain;
 use futures_util::io::{AsyncRead, AsyncWrite};
@@ -62,7 +62,12 @@ pub(super) async fn answer_all(
         drop(permit);
         // What is no query ends the connection.
         let Some(answer) = answer else { return Ok(()) };
-        stream.set_write_deadline(Some(Time::now() + shared.idle));
-        frame::write(&mut *link, &answer).await?;
+        match answer {
+            TcpAnswer::Message(answer) => {
+                stream.set_write_deadline(Some(Time::now() + shared.idle));
+                frame::write(&mut *link, &answer).await?;
+            }
+            TcpAnswer::Zone(transfer) => transfer.send(link, stream, shared.idle).await?,
+        }
     }
 }

@@ -1,12 +1,14 @@
-//! [`Answer`], the sections of an answer, and [`compose`], which writes it for a client.
+//! [`Answer`], the sections of an answer; [`compose`], which writes it for a client; and
+//! [`compose_part`], which writes a message of a zone transfer.
 
-use super::UDP_MAX;
 use super::asked::Asked;
+use super::{TCP_MAX, UDP_MAX};
 use crate::record::ZoneRecord;
 use domain::base::MessageBuilder;
 use domain::base::iana::{ExtendedErrorCode, Opcode, OptRcode};
 use domain::base::message_builder::{AdditionalBuilder, PushError, StaticCompressor};
 use domain::base::opt::ExtendedError;
+use std::iter::Peekable;
 
 /// How many bytes an OPT record without options takes.
 const OPT_BYTES: usize = 11;
@@ -67,6 +69,38 @@ pub fn compose(asked: &Asked, answer: &Answer, limit: u16) -> Vec<u8> {
         };
         try_compose(asked, &cut, limit).expect("a question and an OPT record have below 512 bytes")
     })
+}
+
+/// At how many bytes a message of a zone transfer ends: names are compressed up to there (RFC 1035
+/// §4.1.4).
+const PART_BYTES: usize = 16 << 10;
+
+/// Writes a message with the next records of a zone transfer (RFC 5936 §2.2). `None` if there are no
+/// more, or if the next one fits into no message.
+pub fn compose_part(
+    asked: &Asked,
+    records: &mut Peekable<impl Iterator<Item = ZoneRecord>>,
+) -> Option<Vec<u8>> {
+    let target = StaticCompressor::new(Vec::with_capacity(PART_BYTES));
+    let mut builder = MessageBuilder::from_target(target).ok()?;
+    builder.set_push_limit(TCP_MAX.into());
+    let header = builder.header_mut();
+    header.set_id(asked.header.id());
+    header.set_qr(true);
+    header.set_opcode(Opcode::QUERY);
+    header.set_aa(true);
+    header.set_rd(asked.header.rd());
+    let mut builder = builder.question();
+    builder.push((&asked.name, asked.rtype, asked.class)).ok()?;
+    let mut builder = builder.answer();
+    let mut count = 0;
+    while builder.as_slice().len() < PART_BYTES
+        && records.peek().is_some_and(|record| builder.push(record).is_ok())
+    {
+        records.next();
+        count += 1;
+    }
+    (count > 0).then(|| builder.finish().into_target())
 }
 
 fn try_compose(asked: &Asked, answer: &Answer, limit: u16) -> Result<Vec<u8>, PushError> {

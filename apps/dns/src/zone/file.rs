@@ -1,11 +1,13 @@
 //! Reading a zone from a file in the master format of RFC 1035 §5: [`read`].
 //!
-//! `entries.rs` cuts the text into entries, and the library scans each of them. This file keeps
+//! `entries.rs` cuts the text into entries, `words.rs` puts what the library does not know in other
+//! words, and the library scans each of them. This file keeps
 //! what one entry says for the entries behind it (`Reader`), follows `$INCLUDE`, puts the records
 //! into a [`Zone`], and says with file and line what is wrong. `main.rs` calls it before the server
 //! answers its first query, and again for each reload.
 
 use super::entries::{Entries, ZoneEntry, lines};
+use super::words::plain;
 use super::{RecordError, Zone};
 use crate::record::{DomainName, ZoneRecord};
 use domain::base::iana::Class;
@@ -74,6 +76,9 @@ impl fmt::Display for ZoneError {
             }
             ZoneErrorKind::RecordError(RecordError::BesideAlias, name) => {
                 write!(f, " {name} has a CNAME record and another record")
+            }
+            ZoneErrorKind::RecordError(RecordError::SecondRedirection, name) => {
+                write!(f, " {name} has two DNAME records")
             }
             ZoneErrorKind::TooDeep => write!(f, " $INCLUDE goes deeper than {INCLUDES_MAX} files"),
             ZoneErrorKind::Without(rtype) => write!(f, " the zone's own name has no {rtype} record"),
@@ -181,7 +186,8 @@ impl Reader<'_> {
         if let Some(owner) = owner.filter(|_| entry.text.starts_with(b" ") || entry.text.starts_with(b"\t")) {
             text.extend_from_slice(&escaped(owner));
         }
-        text.extend_from_slice(entry.text);
+        let words = plain(entry.text, &escaped(origin));
+        text.extend_from_slice(&words);
         // The scanner wants an end of the last line.
         text.push(b'\n');
         let mut file = Zonefile::from(text.as_slice());
@@ -195,7 +201,7 @@ impl Reader<'_> {
             (line, ZoneErrorKind::Syntax(words))
         })?;
         if entry.text.get(..4).is_some_and(|word| word.eq_ignore_ascii_case(b"$TTL")) {
-            self.ttl = entry.text.to_vec();
+            self.ttl = words.into_owned();
             self.ttl.push(b'\n');
             self.has_ttl = true;
         }

@@ -1,7 +1,7 @@
 //! The search of [`Zone::find`] against a slow obvious version, and what a zone refuses.
 
 use super::*;
-use domain::rdata::{A, Cname, Ns};
+use domain::rdata::{A, Cname, Dname, Ns};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::net::Ipv4Addr;
@@ -28,11 +28,16 @@ fn cname(target: &str) -> Data {
     Data::Cname(Cname::new(name(target)))
 }
 
+fn dname(target: &str) -> Data {
+    Data::Dname(Dname::new(name(target)))
+}
+
 /// A result in words, so that both versions can be compared.
 fn told(found: Found<'_>) -> String {
     match found {
         Found::Records(set) => format!("records {:?}", set.data),
         Found::Alias(_, target) => format!("alias {target}"),
+        Found::Redirection(node, target) => format!("redirection {} {target}", node.name()),
         Found::Any => "any".into(),
         Found::Delegation(node) => format!("delegation {}", node.name()),
         Found::NoData => "no data".into(),
@@ -49,10 +54,16 @@ fn slow(records: &[ZoneRecord], asked: &DomainName, rtype: Rtype) -> String {
         .map(|suffix| DomainName::from_octets(suffix.as_slice().to_vec()).unwrap())
         .filter(|suffix| suffix.ends_with(&name(APEX)))
         .collect();
-    for cut in above.iter().rev().filter(|cut| **cut != name(APEX)) {
-        let is_cut = records.iter().any(|r| r.owner() == cut && r.rtype() == Rtype::NS);
+    for cut in above.iter().rev() {
+        let is_cut = *cut != name(APEX) && records.iter().any(|r| r.owner() == cut && r.rtype() == Rtype::NS);
         if is_cut && !(cut == asked && rtype == Rtype::DS) {
             return format!("delegation {}", cut.to_string().to_lowercase());
+        }
+        let redirects = |r: &&ZoneRecord| r.owner() == cut && r.rtype() == Rtype::DNAME;
+        if let Some(Data::Dname(to)) = records.iter().find(redirects).map(|r| r.data())
+            && cut != asked
+        {
+            return format!("redirection {} {}", cut.to_string().to_lowercase(), to.dname());
         }
     }
     let source = if exists(asked) {
@@ -90,7 +101,7 @@ proptest! {
 
     #[test]
     fn the_search_is_that_of_the_slow_version(
-        records in vec((labels(), 0..4_u8), 0..10),
+        records in vec((labels(), 0..5_u8), 0..10),
         asked in labels(),
         upper in any::<bool>(),
     ) {
@@ -100,6 +111,7 @@ proptest! {
             let data = match kind {
                 0 | 1 => a(index as u8),
                 2 => ns("ns.elsewhere"),
+                3 => dname("below.elsewhere"),
                 _ => cname("target.elsewhere"),
             };
             let record = record(&owner, data);
@@ -112,7 +124,7 @@ proptest! {
             }
         }
         let asked = if upper { asked.to_uppercase() } else { asked };
-        for rtype in [Rtype::A, Rtype::NS, Rtype::CNAME, Rtype::TXT, Rtype::DS, Rtype::ANY] {
+        for rtype in [Rtype::A, Rtype::NS, Rtype::CNAME, Rtype::DNAME, Rtype::TXT, Rtype::DS, Rtype::ANY] {
             let found = told(zone.find(&NameKey::new(&name(&asked)), rtype));
             prop_assert_eq!(found, slow(&kept, &name(&asked), rtype), "{} {}", &asked, rtype);
         }
@@ -136,6 +148,13 @@ fn a_zone_refuses_what_does_not_fit() {
     assert_eq!(zone.insert(record("www.example.org", cname("a.example.org"))), Ok(()));
     assert_eq!(zone.insert(record("www.example.org", cname("b.example.org"))), Err(RecordError::BesideAlias));
     assert_eq!(zone.insert(record("www.example.org", a(1))), Err(RecordError::BesideAlias));
+    assert_eq!(zone.insert(record("www.example.org", dname("example.net"))), Err(RecordError::BesideAlias));
+    assert_eq!(zone.insert(record("old.example.org", dname("example.net"))), Ok(()));
+    assert_eq!(zone.insert(record("old.example.org", a(1))), Ok(()));
+    assert_eq!(
+        zone.insert(record("old.example.org", dname("example.com"))),
+        Err(RecordError::SecondRedirection)
+    );
 }
 
 #[test]

@@ -71,6 +71,7 @@ pub(crate) fn settings(zones: Zones, resolver: Option<Resolver>) -> Settings {
         zones,
         resolver,
         near: Networks::local(),
+        transfers: Networks::local(),
         rate: 50,
         queries: 1000,
         tcp_clients: 200,

@@ -76,16 +76,24 @@ pub(crate) fn servers(change: impl Fn(&str, &str) -> Option<String>) {
 }
 
 pub(crate) fn anchors() -> Anchors {
-    Anchors::read(&path("root.ds")).unwrap_or_else(|error| panic!("{error}"))
+    anchors_of("root.ds")
+}
+
+pub(crate) fn anchors_of(file: &str) -> Anchors {
+    Anchors::read(&path(file)).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// A resolver that knows the root, at an address of a simulated world.
 pub(crate) fn resolver(validator: Validator) -> SocketAddr {
+    resolver_at(validator, "10.0.0.10:53")
+}
+
+pub(crate) fn resolver_at(validator: Validator, at: &str) -> SocketAddr {
     let root = NameServer { name: name("ns"), addresses: vec!["10.0.0.1".parse().unwrap()] };
     let roots = Delegation { zone: NameKey::root(), servers: vec![root], ttl: u32::MAX };
     let iteration = Iteration::from_roots(roots, 1 << 20);
     let resolver = Resolver::new(Source::Iterate(iteration), 1 << 20).validating(validator);
-    serve(settings(Zones::default(), Some(resolver)), "10.0.0.10:53")
+    serve(settings(Zones::default(), Some(resolver)), at)
 }
 
 pub(crate) fn internet() -> SocketAddr {

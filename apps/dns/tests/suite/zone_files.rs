@@ -38,7 +38,11 @@ after   A       192.0.2.5
 a\\;\\ b   A       192.0.2.7
         A       192.0.2.8
 odd     TYPE65280 \\# 3 0a0b0c
-last    A       192.0.2.6";
+time    1h30m IN A 192.0.2.9
+same    CNAME   @
+last    A       192.0.2.6
+$TTL 1d
+long    TXT     @";
     std::fs::write(&main, text).unwrap();
     std::fs::create_dir(directory.path().join("more")).unwrap();
     std::fs::write(directory.path().join("more/hosts"), "host A 192.0.2.4\n").unwrap();
@@ -57,6 +61,9 @@ last    A       192.0.2.6";
     assert_eq!(of("host.inner.sub.example.org", Rtype::A), ["3600 192.0.2.4"]);
     assert_eq!(of("after.sub.example.org", Rtype::A), ["3600 192.0.2.5"]);
     assert_eq!(of("a\\;\\ b.sub.example.org", Rtype::A), ["3600 192.0.2.7", "3600 192.0.2.8"]);
+    assert_eq!(of("time.sub.example.org", Rtype::A), ["5400 192.0.2.9"]);
+    assert_eq!(of("same.sub.example.org", Rtype::CNAME), ["3600 sub.example.org."]);
+    assert_eq!(of("long.sub.example.org", Rtype::TXT), ["86400 \"@\""]);
     assert_eq!(of("odd.sub.example.org", Rtype::from_int(65_280)), ["3600 \\# 3 0a 0b 0c"]);
     assert_eq!(of("last.sub.example.org", Rtype::A), ["3600 192.0.2.6"]);
 }

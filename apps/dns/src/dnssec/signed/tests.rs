@@ -1,68 +1,10 @@
 //! Signatures that the tests make with ring, right and wrong ones.
 
 use super::*;
+use crate::samples::signing::{Fields, NOW, RIGHT, pair, sign};
 use crate::samples::{a, key, name, record};
-use domain::base::iana::{Class, SecurityAlgorithm};
-use domain::base::{Record, Ttl};
+use domain::base::iana::SecurityAlgorithm;
 use domain::rdata::Mx;
-use domain::rdata::dnssec::{ProtoRrsig, Timestamp};
-use ring::signature::{Ed25519KeyPair, KeyPair};
-
-const NOW: u32 = 1_800_000_000;
-
-/// A key of the zone `z`. Its private half is made of a number.
-fn pair(seed: u8) -> (Ed25519KeyPair, ZoneKey) {
-    let pair = Ed25519KeyPair::from_seed_unchecked(&[seed; 32]).unwrap();
-    let public = pair.public_key().as_ref().to_vec();
-    (pair, ZoneKey::new(256, 3, SecurityAlgorithm::ED25519, public).unwrap())
-}
-
-/// The fields of a signature.
-struct Fields {
-    labels: u8,
-    from: u32,
-    to: u32,
-    signer: &'static str,
-}
-
-const RIGHT: Fields = Fields { labels: 2, from: NOW - 100, to: NOW + 100, signer: "z" };
-
-/// Signs records of one name and type as RFC 4034 says, with the library's canonical form. `owner`
-/// is the name that is signed.
-fn sign(records: &[ZoneRecord], owner: &str, seed: u8, fields: &Fields) -> ZoneRecord {
-    let (pair, key) = pair(seed);
-    let first = &records[0];
-    let proto = ProtoRrsig::new(
-        first.rtype(),
-        SecurityAlgorithm::ED25519,
-        fields.labels,
-        Ttl::from_secs(300),
-        Timestamp::from(fields.to),
-        Timestamp::from(fields.from),
-        key.key_tag(),
-        name(fields.signer),
-    );
-    let mut message = Vec::new();
-    proto.compose_canonical(&mut message).unwrap();
-    let mut sorted: Vec<Vec<u8>> = records
-        .iter()
-        .map(|record| {
-            let mut bytes = Vec::new();
-            let record = Record::new(name(owner), Class::IN, Ttl::from_secs(300), record.data().clone());
-            record.compose_canonical(&mut bytes).unwrap();
-            bytes
-        })
-        .collect();
-    sorted.sort();
-    message.extend(sorted.concat());
-    let signature = pair.sign(&message).as_ref().to_vec();
-    Record::new(
-        first.owner().clone(),
-        Class::IN,
-        Ttl::from_secs(300),
-        Data::Rrsig(proto.into_rrsig(signature).unwrap()),
-    )
-}
 
 fn verify(records: &[ZoneRecord], keys: &[ZoneKey]) -> Result<Verified, Flaw> {
     let sets = sets(records);

@@ -65,4 +65,29 @@ sign org org ECDSAP256SHA256 -3 - -A
 { zone 10.0.0.1; printf 'org NS ns.org\nns.org A 10.0.0.2\n'; cat org.ds; } > root.txt
 sign . root RSASHA256
 cp root.ds "$here/root.ds"
+
+# The root as it replaces its key: alone, beside the new key, given up, gone. Each file has the keys
+# of its time only.
+old=$(dnssec-keygen -q -a ED25519 -f KSK -n ZONE .)
+new=$(dnssec-keygen -q -a ED25519 -f KSK -n ZONE .)
+data=$(dnssec-keygen -q -a ED25519 -n ZONE .)
+# stage FILE KEYS: signs the zone with these keys.
+stage() {
+    file=$1
+    shift
+    { zone 10.0.0.1; echo 'www A 192.0.2.8'; } > "$file.txt"
+    for key in "$@"; do cat "$key.key"; done >> "$file.txt"
+    dnssec-signzone -Q -s "$from" -e "$to" -o . -f "$file.signed" -d . -O full "$file.txt" "$@" > /dev/null
+    {
+        echo "; ., signed by sign.sh"
+        grep -v '^;' "$file.signed" | tr -s '\t ' ' '
+    } > "$here/$file.zone"
+}
+stage roll1 "$old" "$data"
+stage roll2 "$old" "$new" "$data"
+dnssec-dsfromkey -2 "$old.key" > "$here/roll.ds"
+given_up=$(dnssec-revoke "$old")
+given_up=$(basename "$given_up")
+stage roll3 "$given_up" "$new" "$data"
+stage roll4 "$new" "$data"
 rm -r "$work"
