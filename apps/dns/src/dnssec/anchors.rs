@@ -95,7 +95,7 @@ impl Anchors {
         Ok(anchors)
     }
 
-    /// The same with these keys of a zone in place of the ones that it has. Without a key, the zone
+    /// The same with these keys of a zone in place of its others. Without a key, the zone
     /// is no anchor (RFC 5011 §5).
     pub fn with(mut self, zone: &NameKey, keys: Vec<Delegated>) -> Anchors {
         match keys.is_empty() {
