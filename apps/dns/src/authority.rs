@@ -1,9 +1,9 @@
 //! [`answer`]: what the server says of a name in its own zones, by RFC 1034 §4.3.2. `server.rs`
 //! calls it for each query before it asks the resolver.
 //!
-//! An alias, and a name that a DNAME record redirects, is followed as long as it leads to a name in one of the zones. A name that exists
-//! elsewhere is left to the caller ([`Authority::rest`]), which may have a resolver. Of a signed
-//! zone, `authority/signed.rs` adds signatures and proofs.
+//! An alias, and a name that a DNAME record redirects, is followed as long as it leads to a name in
+//! one of the zones. A name that exists elsewhere is left to the caller ([`Authority::rest`]),
+//! which may have a resolver. Of a signed zone, `authority/signed.rs` adds signatures and proofs.
 
 mod signed;
 

@@ -1,5 +1,5 @@
-//! DNSSEC without the network: whether records are what their zone has signed, and whether a zone proves
-//! that a name or a type does not exist (RFC 4033 to 4035, 5155, 6840).
+//! DNSSEC without the network: whether records are what their zone has signed, and whether a zone
+//! proves that a name or a type does not exist (RFC 4033 to 4035, 5155, 6840).
 //!
 //! `resolve/validate.rs` judges answers by it, and `resolve/trust.rs` zones. The functions know one
 //! zone and its keys; that these keys are the zone's, `trust.rs` has found out.

@@ -30,8 +30,8 @@ pub fn serials(zones: &Zones) -> Serials {
     zones.all().map(|zone| (NameKey::new(zone.top().name()), zone.serial())).collect()
 }
 
-/// Starts a thread for each host and each zone with another serial number than `before`, which tells
-/// the host of it. A host that does not answer is complained of.
+/// Starts a thread for each host and each zone with another serial number than `before`, which
+/// tells the host of it. A host that does not answer is complained of.
 pub fn notify(zones: &Zones, before: &Serials, hosts: &[SocketAddr]) {
     for zone in zones.all() {
         let name = zone.top().name();

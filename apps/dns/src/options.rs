@@ -197,12 +197,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<DnsRequest
     if check {
         return Ok(DnsRequest::Check(options.zones));
     }
-    options.resolving = match (forward.is_empty(), iterate) {
-        (true, false) => Resolving::Not,
-        (true, true) => Resolving::Iterate,
-        (false, false) => Resolving::Forward(forward),
-        (false, true) => return Err(UsageError::together("--forward and --iterate are two ways; name one")),
-    };
+    options.resolving = resolving(forward, iterate)?;
     if options.zones.is_empty() && options.resolving == Resolving::Not {
         return Err(UsageError::together(
             "there is nothing to answer: name a --zone, --forward or --iterate",
@@ -224,6 +219,16 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<DnsRequest
         options.near = Networks::new(near);
     }
     Ok(DnsRequest::Serve(Box::new(options)))
+}
+
+/// Where the resolver asks, by `--forward` and `--iterate`.
+fn resolving(forward: Vec<SocketAddr>, iterate: bool) -> Result<Resolving, UsageError> {
+    match (forward.is_empty(), iterate) {
+        (true, false) => Ok(Resolving::Not),
+        (true, true) => Ok(Resolving::Iterate),
+        (false, false) => Ok(Resolving::Forward(forward)),
+        (false, true) => Err(UsageError::together("--forward and --iterate are two ways; name one")),
+    }
 }
 
 fn defaults() -> Options {

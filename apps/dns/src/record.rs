@@ -4,8 +4,9 @@
 //! The encoding on the wire is the crate `domain`'s. A name keeps the case of its letters here, and
 //! a key has small letters only. So an answer shows a name as its zone or its client spells it.
 
-use domain::base::{Name, Record, ToName};
-use domain::rdata::ZoneRecordData;
+use domain::base::{Name, ParsedRecord, Record, ToName};
+use domain::dep::octseq::Parser;
+use domain::rdata::{AllRecordData, ZoneRecordData};
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::fmt;
@@ -19,6 +20,19 @@ pub type DomainName = Name<Vec<u8>>;
 pub type Data = ZoneRecordData<Vec<u8>, DomainName>;
 /// A record of a zone, of an answer, or of the cache.
 pub type ZoneRecord = Record<DomainName, Data>;
+
+/// Whether a record is the same when it was sent and received. The library's scanner makes a name
+/// with an empty label of `a..b`, and such a name ends in its middle on the wire.
+pub fn is_sound(record: &ZoneRecord) -> bool {
+    let mut bytes = Vec::new();
+    if record.compose(&mut bytes).is_err() {
+        return false;
+    }
+    let mut parser = Parser::from_ref(bytes.as_slice());
+    let Ok(parsed) = ParsedRecord::parse(&mut parser) else { return false };
+    let read = parsed.to_any_record::<AllRecordData<_, _>>();
+    parser.remaining() == 0 && read.is_ok_and(|read| read.owner() == record.owner())
+}
 
 /// The name that a DNAME record of `from` to `to` makes of a name below `from` (RFC 6672 §2.2).
 ///

@@ -1,6 +1,6 @@
 //! [`Server`]: the sockets, and a thread for each query over UDP (`udp.rs`) and each client over
-//! TCP (`tcp.rs`) and TLS (`tls.rs`), which may fetch a zone (`transfer.rs`). `shared.rs` has what all of them do with a query, and
-//! `memo.rs` the answers of a second.
+//! TCP (`tcp.rs`) and TLS (`tls.rs`), which may fetch a zone (`transfer.rs`). `shared.rs` has what
+//! all of them do with a query, and `memo.rs` the answers of a second.
 //!
 //! `main.rs` makes a server of the command line's options, and the tests make their own.
 

@@ -78,7 +78,8 @@ pub enum Found<'a> {
     Records(&'a RecordSet),
     /// The name is an alias of another one.
     Alias(&'a RecordSet, &'a DomainName),
-    /// The name lies below this node, and all names below it are those below another one (RFC 6672).
+    /// The name lies below this node, and all names below it are those below another one (RFC
+    /// 6672).
     Redirection(&'a Node, &'a DomainName),
     /// The name has records, and records of any type are asked for.
     Any,

@@ -1,5 +1,5 @@
-//! [`AnchorFile`]: the followed trust anchors ([`Rollover`]) in a file, so that a server that begins
-//! again knows what it has learned.
+//! [`AnchorFile`]: the followed trust anchors ([`Rollover`]) in a file, so that a server that
+//! begins again knows what it has learned.
 //!
 //! A line has a state, the second since 1970 from which on a pending key is trusted, and the key as
 //! a DS record:
@@ -61,7 +61,8 @@ impl AnchorFile {
         self.zones.iter().fold(anchors, |anchors, zone| anchors.with(zone.zone(), zone.trusted()))
     }
 
-    /// Writes the file. It is replaced as a whole, so a power failure leaves the old or the new one.
+    /// Writes the file. It is replaced as a whole, so a power failure leaves the old or the new
+    /// one.
     ///
     /// # Errors
     /// If that fails. The old file stays.

@@ -2,7 +2,7 @@
 //! which nothing is validated (RFC 7646).
 
 use super::keys::{Delegated, hash_of};
-use crate::record::{Data, DomainName, NameKey, ZoneRecord};
+use crate::record::{Data, DomainName, NameKey, ZoneRecord, is_sound};
 use domain::base::ToName;
 use domain::base::iana::{Class, DigestAlgorithm};
 use domain::base::name::FlattenInto;
@@ -95,7 +95,7 @@ impl Anchors {
         Ok(anchors)
     }
 
-    /// The same with these keys of a zone in place of the ones that it has. Without a key, the zone
+    /// The same with these keys of a zone in place of its others. Without a key, the zone
     /// is no anchor (RFC 5011 §5).
     pub fn with(mut self, zone: &NameKey, keys: Vec<Delegated>) -> Anchors {
         match keys.is_empty() {
@@ -144,6 +144,9 @@ pub(super) fn keys_of(text: &str) -> Result<Vec<(NameKey, Delegated)>, String> {
     while let Some(entry) = file.next_entry().map_err(|error| error.to_string())? {
         let Entry::Record(record) = entry else { return Err("$INCLUDE is not followed here".into()) };
         let record: ZoneRecord = record.flatten_into();
+        if !is_sound(&record) {
+            return Err("a name has an empty label".into());
+        }
         let zone = NameKey::new(record.owner());
         let key = anchor(&zone, record.data())
             .ok_or_else(|| format!("{} {}: no DS or DNSKEY record", zone.to_name(), record.rtype()))?;

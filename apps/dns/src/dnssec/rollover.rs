@@ -2,8 +2,8 @@
 //!
 //! A zone announces a new key by its DNSKEY records, which a trusted key has signed. The new key is
 //! trusted after 30 days in which no record without it was seen: a thief of the old key would have
-//! to keep the zone's owner from noticing for as long. The zone gives a key up by the bit "revoked",
-//! in a set that this key itself has signed.
+//! to keep the zone's owner from noticing for as long. The zone gives a key up by the bit
+//! "revoked", in a set that this key itself has signed.
 //!
 //! `anchor_file.rs` keeps this in a file, and `resolve/follow.rs` asks the zones.
 
@@ -18,7 +18,8 @@ use domain::base::iana::DigestAlgorithm;
 /// with a longer time to live takes as long.
 pub const HOLD_DOWN: u32 = 30 * 24 * 3600;
 
-/// How many keys a zone may announce at once, and give up at once. A zone does one of both at a time.
+/// How many keys a zone may announce at once, and give up at once. A zone does one of both at a
+/// time.
 const KEYS_MAX: usize = 8;
 
 /// The bit of a key that signs keys (RFC 4034 §2.1.1), and the bit of one that was revoked.
@@ -87,8 +88,8 @@ impl Rollover {
         self.keys.iter().filter(is_trusted).map(|key| key.key.clone()).collect()
     }
 
-    /// Notes the DNSKEY records that the zone shows at `now`, in seconds since 1970. Returns for how
-    /// many seconds the signature holds.
+    /// Notes the DNSKEY records that the zone shows at `now`, in seconds since 1970. Returns for
+    /// how many seconds the signature holds.
     ///
     /// # Errors
     /// If no trusted key has signed the records. Only a revocation counts then.

@@ -1,4 +1,5 @@
-//! [`Transfer`]: a zone as a whole, for the other servers of the zone (RFC 5936). `tcp.rs` sends it.
+//! [`Transfer`]: a zone as a whole, for the other servers of the zone (RFC 5936). `tcp.rs` sends
+//! it.
 //!
 //! A request for the changes since a version (IXFR) gets the whole zone too, as RFC 1995 §4 allows.
 

@@ -75,8 +75,8 @@ pub fn compose(asked: &Asked, answer: &Answer, limit: u16) -> Vec<u8> {
 /// §4.1.4).
 const PART_BYTES: usize = 16 << 10;
 
-/// Writes a message with the next records of a zone transfer (RFC 5936 §2.2). `None` if there are no
-/// more, or if the next one fits into no message.
+/// Writes a message with the next records of a zone transfer (RFC 5936 §2.2). `None` if there are
+/// no more, or if the next one fits into no message.
 pub fn compose_part(
     asked: &Asked,
     records: &mut Peekable<impl Iterator<Item = ZoneRecord>>,

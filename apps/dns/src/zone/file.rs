@@ -9,7 +9,7 @@
 use super::entries::{Entries, ZoneEntry, lines};
 use super::words::plain;
 use super::{RecordError, Zone};
-use crate::record::{DomainName, ZoneRecord};
+use crate::record::{DomainName, ZoneRecord, is_sound};
 use domain::base::iana::Class;
 use domain::base::name::FlattenInto;
 use domain::base::{Rtype, ToName};
@@ -149,6 +149,10 @@ impl Reader<'_> {
                 None => {}
                 Some(Entry::Record(record)) => {
                     let record: ZoneRecord = record.flatten_into();
+                    if !is_sound(&record) {
+                        let words = "a name has an empty label".to_string();
+                        return Err(error(Some(entry.line), ZoneErrorKind::Syntax(words)));
+                    }
                     let name = record.owner().clone();
                     if !self.has_ttl {
                         self.ttl = format!("$TTL {}\n", record.ttl().as_secs()).into_bytes();

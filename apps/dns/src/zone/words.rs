@@ -1,5 +1,5 @@
-//! [`plain`]: an entry of a zone file in the words that the library's scanner knows. `file.rs` calls
-//! it for each entry.
+//! [`plain`]: an entry of a zone file in the words that the library's scanner knows. `file.rs`
+//! calls it for each entry.
 //!
 //! Zone files have two more kinds of words: `@` for the origin, also within the data of a record,
 //! and times with units as BIND has them (`1h30m`). Which words are names or times, the type of the
@@ -98,8 +98,8 @@ fn seconds(word: &[u8]) -> Option<u32> {
     ends_with_unit.then_some(sum)
 }
 
-/// Where the words of an entry are that are not quoted. A quoted one is a word of no kind, so it has
-/// a range too.
+/// Where the words of an entry are that are not quoted. A quoted one is a word of no kind, so it
+/// has a range too.
 fn words(entry: &[u8]) -> Vec<Range<usize>> {
     let mut words: Vec<Range<usize>> = Vec::new();
     let mut at = 0;

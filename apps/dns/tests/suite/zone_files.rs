@@ -117,6 +117,9 @@ fn what_is_wrong_has_a_file_and_a_line() {
         ("www A (\n192.0.2.1\n", "wrong:"),
         ("$TTL soon\nwww A 192.0.2.1\n", "wrong:3:"),
         ("$ORIGIN a b\n", "wrong:3:"),
+        ("a..b A 192.0.2.1\n", "wrong:3: a name has an empty label"),
+        ("www A 192.0.2.1\nalias CNAME a..b\n", "wrong:4: a name has an empty label"),
+        ("@ MX 10 mail..\n", "wrong:3: a name has an empty label"),
     ] {
         let (message, kind) = refused(&format!("{TOP}{text}"));
         assert!(matches!(kind, ZoneErrorKind::Syntax(_)), "{text}: {kind:?}");
