@@ -21,13 +21,15 @@ const RUN_LIMIT: Duration = Duration::from_secs(5 * 60);
 
 /// The tests that take longest, by source, the longest first. They begin first, so that none of
 /// them goes on alone when all others have ended.
-const LONGEST: [&str; 6] = [
+const LONGEST: [&str; 8] = [
+    "apps/httpd/tests/suite/main.rs",
     "crates/io/tests/faults.rs",
     "apps/pipe/tests/suite/main.rs",
-    "crates/pipeline/tests/suite/main.rs",
-    "apps/make/tests/suite/main.rs",
     "crates/cnc/tests/suite/main.rs",
     "crates/sim/tests/suite/main.rs",
+    "crates/stack/tests/memory.rs",
+    "crates/stack/tests/suite/main.rs",
+    "crates/http/tests/suite/main.rs",
 ];
 
 /// A job beside others.
