@@ -18,11 +18,13 @@ fn types(all: &[Rtype]) -> RtypeBitmap<Vec<u8>> {
     builder.finalize()
 }
 
-/// The types of a name of the zone `z`: its begin, a delegation if a label is `n`, or a host.
+/// The types of a name of the zone `z`: its begin, a delegation if a label is `n`, a redirection if
+/// it is `d`, or a host.
 fn types_of(name: &NameKey) -> Vec<Rtype> {
     match name.labels().next() {
         _ if *name == key("z") => vec![Rtype::SOA, Rtype::NS],
         Some(b"n") => vec![Rtype::NS],
+        Some(b"d") => vec![Rtype::DNAME],
         _ => vec![Rtype::A],
     }
 }
@@ -170,6 +172,18 @@ fn a_delegation_proves_nothing_of_its_zone() {
     assert_eq!(denials.no_data(&key("n.z"), Rtype::DS, work), Err(Flaw::DenialMissing));
     assert_eq!(denials.no_cut(&key("n.z"), work), Err(Flaw::DenialMissing));
     assert_eq!(denials.no_data(&key("n.z"), Rtype::A, work), Ok(Security::Secure));
+}
+
+#[test]
+fn a_redirection_proves_nothing_of_the_names_below() {
+    for (owner, proves) in [("d.z", false), ("a.z", true)] {
+        let names = BTreeSet::from(["z".to_string(), owner.to_string()]);
+        for denials in [plain(&names), hashed(&names, 0, 0)] {
+            let below = denials.no_name(&key(&format!("x.{owner}")), &mut Work::default());
+            assert_eq!(below.is_ok(), proves, "{owner}: {below:?}");
+            assert!(denials.no_name(&key("x.z"), &mut Work::default()).is_ok());
+        }
+    }
 }
 
 #[test]
