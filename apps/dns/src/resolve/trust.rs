@@ -102,7 +102,8 @@ impl Trusts {
         Trusts { anchors: Mutex::new(Arc::new(anchors)), steps, steps_bytes_max: bytes_max, clock }
     }
 
-    /// Replaces the anchors. What was found from the old ones on is forgotten.
+    /// Replaces the anchors. What was found from the old ones on is forgotten, but for what a
+    /// question in flight has found: that may be kept once more, for [`TTL_MAX`].
     pub(super) fn replace(&self, change: impl FnOnce(Anchors) -> Anchors) {
         let mut anchors = self.anchors.lock().expect("no code panics under this lock");
         *anchors = Arc::new(change(Anchors::clone(&anchors)));

@@ -1,10 +1,10 @@
 //! Reading a zone from a file in the master format of RFC 1035 §5: [`read`].
 //!
 //! `entries.rs` cuts the text into entries, `words.rs` puts what the library does not know in other
-//! words, and the library scans each of them. This file keeps
-//! what one entry says for the entries behind it (`Reader`), follows `$INCLUDE`, puts the records
-//! into a [`Zone`], and says with file and line what is wrong. `main.rs` calls it before the server
-//! answers its first query, and again for each reload.
+//! words, and the library scans each of them. This file keeps what one entry says for the entries
+//! behind it (`Reader`), follows `$INCLUDE`, puts the records into a [`Zone`], and says with file
+//! and line what is wrong. `main.rs` calls it before the server answers its first query, and again
+//! for each reload.
 
 use super::entries::{Entries, ZoneEntry, lines};
 use super::words::plain;

@@ -104,22 +104,18 @@ fn words(entry: &[u8]) -> Vec<Range<usize>> {
     let mut words: Vec<Range<usize>> = Vec::new();
     let mut at = 0;
     while at < entry.len() {
-        match entry[at] {
-            b' ' | b'\t' | b'\r' | b'\n' | b'(' | b')' => at += 1,
-            b';' => at += length_until(&entry[at..], |byte| byte == b'\n'),
-            b'"' => {
-                let end = 1 + length_until(&entry[at + 1..], |byte| byte == b'"');
-                let end = (at + end + 1).min(entry.len());
-                words.push(at..end);
-                at = end;
-            }
-            _ => {
-                let is_end = |byte| b" \t\r\n();\"".contains(&byte);
-                let end = at + length_until(&entry[at..], is_end);
-                words.push(at..end);
-                at = end;
-            }
+        let length = match entry[at] {
+            b' ' | b'\t' | b'\r' | b'\n' | b'(' | b')' => 1,
+            b';' => length_until(&entry[at..], |byte| byte == b'\n'),
+            b'"' => 2 + length_until(&entry[at + 1..], |byte| byte == b'"'),
+            _ => length_until(&entry[at..], |byte| b" \t\r\n();\"".contains(&byte)),
+        };
+        // A quoted string may lack its end.
+        let end = (at + length).min(entry.len());
+        if !b" \t\r\n();".contains(&entry[at]) {
+            words.push(at..end);
         }
+        at = end;
     }
     words
 }
