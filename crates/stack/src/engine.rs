@@ -7,18 +7,21 @@
 //!
 //! `connections.rs` has the stages of a connection, `growing.rs` its buffers, `turns.rs` what a
 //! turn of its socket does, `limits.rs` how long it waits for its peer, `paths.rs` how long its
-//! packets may be, `sending.rs` what goes to the wire, `recovery.rs` when it does and what is lost,
-//! `looping.rs` what goes to the stack itself,
+//! packets may be, `sending.rs` what goes to the wire, `recovery.rs` what is lost, `control.rs` how
+//! much goes and when, `looping.rs` what goes to the stack itself,
 //! `listeners.rs` the listeners, `admission.rs` and `cookies.rs` what they do with segments of
 //! strangers, `workshop.rs` sockets that are made in the middle of a connection, `datagrams.rs` the
 //! UDP sockets, and `addresses.rs` the ports and routes.
 
 mod addresses;
 mod admission;
+mod bbr;
 mod congestion;
 mod connections;
+mod control;
 mod cookies;
 mod datagrams;
+mod delivery;
 mod flight;
 mod growing;
 mod limits;

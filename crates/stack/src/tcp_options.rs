@@ -43,6 +43,11 @@ pub enum Congestion {
     /// CUBIC of RFC 9438, which finds the window of a long and fast path again sooner.
     #[default]
     Cubic,
+    /// BBR: a model of what the path carries and how long it takes, and a rate after it. A loss
+    /// alone does not slow it down, so it is for paths that lose packets without being full. It
+    /// sends a few segments in each millisecond. The model takes 250 bytes of a connection that has
+    /// sent something, until it is at rest.
+    Bbr,
 }
 
 impl Default for TcpOptions {

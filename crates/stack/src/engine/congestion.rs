@@ -89,7 +89,7 @@ impl CongestionWindow {
         let rounds = got / self.bytes;
         self.bytes = match self.control {
             Congestion::Cubic => self.cubic(rounds, round_trip, now),
-            Congestion::Reno | Congestion::Unlimited => self.bytes + self.segments(rounds),
+            _ => self.bytes + self.segments(rounds),
         };
     }
 
@@ -119,7 +119,7 @@ impl CongestionWindow {
     pub(super) fn lose(&mut self) {
         let left = match self.control {
             Congestion::Cubic => BETA,
-            Congestion::Reno | Congestion::Unlimited => 0.5,
+            _ => 0.5,
         };
         // The last loss was at a larger window: another connection has come to the path.
         let shares = self.bytes < self.plateau;

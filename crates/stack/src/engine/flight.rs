@@ -8,6 +8,7 @@
 //! Held segments come after all others: new ones go in order. Losses are found by time (RACK, RFC
 //! 8985): a segment is lost if the peer has one that went later, by more than the way may reorder.
 
+use super::delivery::DeliveryStamp;
 use crate::segments::without_first;
 use smoltcp::time::{Duration, Instant};
 use smoltcp::wire::TcpSeqNumber;
@@ -30,6 +31,8 @@ pub(super) struct FlightSegment {
     pub(super) frame: Vec<u8>,
     /// When it went last.
     went: Instant,
+    /// What the peer had then.
+    stamp: DeliveryStamp,
     /// It went more than once.
     again: bool,
     stage: FlightStage,
@@ -50,6 +53,8 @@ pub(super) struct SegmentFlight {
     on_way: usize,
     selected: usize,
     lost: usize,
+    /// The weight of all that was ever lost.
+    lost_ever: usize,
     latest: Option<Latest>,
     /// The number after the last one that the peer has.
     highest: TcpSeqNumber,
@@ -65,6 +70,8 @@ pub(super) struct SegmentsGot {
     pub(super) bytes: usize,
     /// The time that the last of its segments took, if that went once.
     pub(super) took: Option<Duration>,
+    /// When the one went that went last, and its stamp.
+    pub(super) latest: Option<(Instant, DeliveryStamp)>,
 }
 
 impl SegmentFlight {
@@ -75,6 +82,7 @@ impl SegmentFlight {
             on_way: 0,
             selected: 0,
             lost: 0,
+            lost_ever: 0,
             latest: None,
             highest: start,
             reorders: false,
@@ -115,6 +123,11 @@ impl SegmentFlight {
         self.lost
     }
 
+    /// The weight of all segments that were ever lost.
+    pub(super) fn lost_ever(&self) -> usize {
+        self.lost_ever
+    }
+
     /// When the first segment went last; `None` if it has not gone.
     pub(super) fn first_went(&self) -> Option<Instant> {
         let first = self.segments.front()?;
@@ -128,8 +141,8 @@ impl SegmentFlight {
 
     /// Takes a segment behind all others.
     pub(super) fn push(&mut self, start: TcpSeqNumber, end: TcpSeqNumber, frame: Vec<u8>, now: Instant) {
-        let stage = FlightStage::Held;
-        self.segments.push_back(FlightSegment { start, end, frame, went: now, again: false, stage });
+        let (stage, stamp) = (FlightStage::Held, DeliveryStamp::NONE);
+        self.segments.push_back(FlightSegment { start, end, frame, went: now, stamp, again: false, stage });
     }
 
     /// The last segment, if it has not gone.
@@ -163,11 +176,16 @@ impl SegmentFlight {
     }
 
     /// The segment at this place goes.
-    pub(super) fn send(&mut self, place: usize, now: Instant) -> &mut FlightSegment {
+    pub(super) fn send(&mut self, place: usize, stamp: DeliveryStamp, now: Instant) -> &mut FlightSegment {
         self.set(place, FlightStage::OnWay);
         let segment = &mut self.segments[place];
-        segment.went = now;
+        (segment.went, segment.stamp) = (now, stamp);
         segment
+    }
+
+    fn lose(&mut self, place: usize) {
+        self.lost_ever += self.weight(place);
+        self.set(place, FlightStage::Lost);
     }
 
     fn set(&mut self, place: usize, stage: FlightStage) {
@@ -241,6 +259,9 @@ impl SegmentFlight {
         // A peer may acknowledge what has not gone, and it learns nothing by that.
         if matches!(stage, FlightStage::OnWay | FlightStage::Lost) {
             let took = now - went;
+            if delivery.latest.is_none_or(|(latest, _)| latest <= went) {
+                delivery.latest = Some((went, segment.stamp));
+            }
             delivery.took = (!again).then_some(took);
             self.reorders |= !again && end < self.highest;
             let later = self.latest.is_none_or(|latest| (latest.went, latest.end) < (went, end));
@@ -270,7 +291,7 @@ impl SegmentFlight {
             }
             let lost_at = segment.went + latest.took + patience;
             if lost_at <= now {
-                self.set(place, FlightStage::Lost);
+                self.lose(place);
             } else {
                 next = Some(next.map_or(lost_at, |at| at.min(lost_at)));
             }
@@ -281,7 +302,7 @@ impl SegmentFlight {
     /// The first segment is lost, unless it has just gone again.
     pub(super) fn lose_first(&mut self) {
         if self.segments.front().is_some_and(|first| first.stage == FlightStage::OnWay) {
-            self.set(0, FlightStage::Lost);
+            self.lose(0);
         }
     }
 
@@ -291,8 +312,8 @@ impl SegmentFlight {
         let forgot = self.segments.front().is_some_and(|first| first.stage == FlightStage::Selected);
         for place in 0..self.segments.len() {
             match self.segments[place].stage {
-                FlightStage::OnWay => self.set(place, FlightStage::Lost),
-                FlightStage::Selected if forgot => self.set(place, FlightStage::Lost),
+                FlightStage::OnWay => self.lose(place),
+                FlightStage::Selected if forgot => self.lose(place),
                 FlightStage::Held => break,
                 _ => {}
             }

@@ -106,6 +106,7 @@ impl StackEngine {
     /// Takes the buffers from a connection at rest, as far as it can be without.
     pub(super) fn rest(&mut self, flow: SocketPair, now: Instant) {
         let Some(connection) = self.connections.get_mut(&flow) else { return };
+        connection.recovery.forget();
         let socket = connection.options.resting_socket();
         if self.replace(flow, socket, now) {
             self.tell_window(flow, now);

@@ -1,8 +1,8 @@
 //! [`LossRecovery`]: what a connection sends and when, so that what is lost goes again soon.
 //!
 //! smoltcp gives all segments that the peer has room for, and each of them once: what it repeats by
-//! its own timer is dropped here. They wait in the [`SegmentFlight`] for the congestion window
-//! (`congestion.rs`) and for the peer's acknowledgement. A segment goes again, and nothing else
+//! its own timer is dropped here. They wait in the [`SegmentFlight`] for the congestion control
+//! (`control.rs`) and for the peer's acknowledgement. A segment goes again, and nothing else
 //! does, when
 //!
 //! - the peer has got a later one, as its selective acknowledgements tell (RFC 2018, RFC 6675), and
@@ -15,7 +15,8 @@
 //!
 //! First segments and resets pass by all this, and so do probes of a window without room.
 
-use super::congestion::CongestionWindow;
+use super::bbr::WayHeard;
+use super::control::SendingControl;
 use super::flight::{SegmentFlight, SegmentsGot};
 use super::round_trips::{LONGEST, RoundTripTimes};
 use crate::flow::{OpeningOptions, StackSegment};
@@ -40,7 +41,7 @@ const UNTOLD: u16 = 536;
 #[derive(Debug)]
 pub(super) struct LossRecovery {
     times: RoundTripTimes,
-    window: CongestionWindow,
+    control: SendingControl,
     /// What the peer has not acknowledged. There is none while nothing is on its way.
     flight: Option<Box<FlightState>>,
     /// Whether the peer acknowledges selectively.
@@ -70,6 +71,10 @@ struct FlightState {
     repeated: usize,
     /// When segments are looked at again that may be late only.
     late_at: Option<Instant>,
+    /// When the next segment goes, if its rate alone holds it up.
+    paced_to: Option<Instant>,
+    /// The weight of what the congestion control knows to be lost.
+    told_lost: usize,
     /// When a segment went last.
     went: Instant,
 }
@@ -79,7 +84,7 @@ impl LossRecovery {
     pub(super) fn new(control: Congestion, longest: u16, now: Instant) -> LossRecovery {
         LossRecovery {
             times: RoundTripTimes::default(),
-            window: CongestionWindow::new(control, longest),
+            control: SendingControl::new(control, longest),
             flight: None,
             selects: false,
             since: now,
@@ -89,7 +94,7 @@ impl LossRecovery {
     /// The peer's first segment says this.
     pub(super) fn open(&mut self, opening: OpeningOptions) {
         self.selects = opening.selects;
-        self.window.open(opening.largest.unwrap_or(UNTOLD));
+        self.control.open(opening.largest.unwrap_or(UNTOLD));
     }
 
     /// A segment of the handshake was answered after this time.
@@ -110,12 +115,11 @@ impl LossRecovery {
     /// Takes a segment of the socket. What is on its way already is dropped.
     pub(super) fn take(&mut self, frame: Vec<u8>, head: &StackSegment, wanted: TcpSeqNumber, now: Instant) {
         if self.flight.is_none() {
-            if now > self.since + self.times.timeout() {
-                self.window.rest();
-            }
+            let rested = now > self.since + self.times.timeout();
+            self.control.begin(rested, &self.times, now);
             self.since = now;
         }
-        let segment = self.window.segment();
+        let segment = self.control.segment();
         let state = self.flight.get_or_insert_with(|| {
             Box::new(FlightState {
                 flight: SegmentFlight::new(wanted, segment / SHORTEST),
@@ -127,6 +131,8 @@ impl LossRecovery {
                 probes: false,
                 repeated: 0,
                 late_at: None,
+                paced_to: None,
+                told_lost: 0,
                 went: now,
             })
         });
@@ -180,17 +186,19 @@ impl LossRecovery {
             (state.repairs_to, state.begins_anew) = (None, false);
         }
         self.find_losses(advances, now);
-        self.grow(&delivery, before, now);
+        self.tell_control(&delivery, before, now);
         if self.flight.as_ref().is_some_and(|state| state.flight.is_empty()) {
             self.flight = None;
         }
     }
 
-    fn grow(&mut self, delivery: &SegmentsGot, before: usize, now: Instant) {
-        let Some(state) = &self.flight else { return };
-        if state.repairs_to.is_none() || state.begins_anew {
-            self.window.grow(delivery.bytes, before, self.times.smoothed(), now);
-        }
+    fn tell_control(&mut self, delivery: &SegmentsGot, before: usize, now: Instant) {
+        let Some(state) = &mut self.flight else { return };
+        let lost = state.flight.lost_ever() - state.told_lost;
+        state.told_lost += lost;
+        let way = WayHeard { before, on_way: state.flight.on_way(), lost };
+        let repairs = state.repairs_to.is_some() && !state.begins_anew;
+        self.control.hear(delivery, way, repairs, &self.times, now);
     }
 
     /// Finds what is lost. At the first loss of a round trip the window becomes smaller.
@@ -209,7 +217,7 @@ impl LossRecovery {
             state.late_at = state.flight.find_losses(patience, now);
         }
         if state.flight.lost() > 0 && state.repairs_to.is_none() {
-            self.window.lose();
+            self.control.lose();
             (state.repairs_to, state.is_urgent) = (state.flight.gone_to(), true);
         }
     }
@@ -217,7 +225,8 @@ impl LossRecovery {
     /// When there is something to do, if the peer says nothing.
     pub(super) fn next_at(&self) -> Option<Instant> {
         let state = self.flight.as_ref()?;
-        [state.late_at, self.probes_at(state), self.times_out_at(state)].into_iter().flatten().min()
+        let silence = [state.late_at, self.probes_at(state), self.times_out_at(state)];
+        silence.into_iter().chain([state.paced_to]).flatten().min()
     }
 
     fn times_out_at(&self, state: &FlightState) -> Option<Instant> {
@@ -239,20 +248,20 @@ impl LossRecovery {
     /// Does what the time has come for.
     pub(super) fn expire(&mut self, now: Instant) {
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        if !due(self.next_at()) {
-            return;
-        }
         let Some(state) = &self.flight else { return };
-        let (late, probes) = (due(state.late_at), due(self.probes_at(state)));
-        if late {
+        let (probes, times_out) = (due(self.probes_at(state)), due(self.times_out_at(state)));
+        if due(state.late_at) {
             return self.find_losses(false, now);
+        }
+        if !probes && !times_out {
+            return;
         }
         let Some(state) = &mut self.flight else { return };
         state.is_urgent = true;
         if probes {
             (state.probed, state.probes) = (true, true);
         } else {
-            self.window.time_out(state.expired > 0);
+            self.control.time_out(state.expired > 0);
             state.flight.lose_all();
             (state.repairs_to, state.begins_anew) = (state.flight.gone_to(), true);
             state.late_at = None;
@@ -264,20 +273,31 @@ impl LossRecovery {
     /// Sends what may go now. `send` gets the frame of each segment.
     pub(super) fn release(&mut self, now: Instant, mut send: impl FnMut(&mut Vec<u8>)) {
         let Some(state) = &mut self.flight else { return };
+        state.paced_to = None;
         // Each repeated acknowledgement says that one segment has left the way, and not which.
-        let gone = if self.selects { 0 } else { state.repeated * self.window.segment() };
+        let gone = if self.selects { 0 } else { state.repeated * self.control.segment() };
         loop {
             let next =
                 if std::mem::take(&mut state.probes) { state.flight.probe() } else { state.flight.next() };
-            let Some(place) = next else { return };
             let on_way = state.flight.on_way().saturating_sub(gone);
-            let fits = on_way.saturating_add(state.flight.weight(place)) <= self.window.bytes();
-            if !fits && !state.is_urgent && on_way > 0 {
-                return;
+            let Some(place) = next else { return self.control.limit(on_way) };
+            let weight = state.flight.weight(place);
+            let fits = on_way == 0 || on_way.saturating_add(weight) <= self.control.bytes();
+            if !state.is_urgent {
+                state.paced_to = if fits { self.control.waits_until(now) } else { None };
+                if !fits || state.paced_to.is_some() {
+                    return;
+                }
             }
             (state.is_urgent, state.went) = (false, now);
-            send(&mut state.flight.send(place, now).frame);
+            let stamp = self.control.went(weight, on_way == 0, now);
+            send(&mut state.flight.send(place, stamp, now).frame);
         }
+    }
+
+    /// The connection is at rest: what is known of its way is old soon.
+    pub(super) fn forget(&mut self) {
+        self.control.forget();
     }
 
     /// Checks what always holds between two turns.

@@ -5,6 +5,7 @@ mod frames;
 
 mod any_frames;
 mod bad_networks;
+mod bottlenecks;
 mod congestion;
 mod connections;
 mod datagrams;

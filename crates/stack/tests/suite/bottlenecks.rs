@@ -1,0 +1,164 @@
+//! Transfers through a line of a known rate, with a queue before it: what the congestion controls
+//! make of it, in the time of a simulated world.
+
+use crate::{address, options};
+use selvedge_core::{Time, now, spawn};
+use selvedge_io::time::{sleep, timeout};
+use selvedge_sim::simulate;
+use selvedge_stack::{Congestion, SimulatedWire, Stack, TcpListener, TcpOptions, TcpStream, Weather, Wire};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The time of a frame in each direction, behind the queue.
+const WAY: Duration = Duration::from_millis(10);
+
+/// A line in one direction.
+#[derive(Clone, Copy)]
+struct Line {
+    /// In bytes of frames a second.
+    rate: u64,
+    /// The most bytes that wait.
+    queue: u64,
+    /// The frames of a thousand that are lost behind the queue.
+    lost: u64,
+}
+
+/// What a line has seen.
+#[derive(Default)]
+struct LineCounts {
+    /// The most bytes that waited at once, and the most in the second half of the time.
+    most: AtomicUsize,
+    /// The frames that found no room.
+    dropped: AtomicUsize,
+}
+
+/// Carries frames over a line.
+async fn carry(
+    from: Arc<SimulatedWire>,
+    to: Arc<SimulatedWire>,
+    line: Line,
+    seed: u64,
+    counts: Arc<LineCounts>,
+) {
+    let mut on_way: VecDeque<(Time, Vec<u8>)> = VecDeque::new();
+    let (mut free, mut random) = (now(), seed);
+    loop {
+        let came = match on_way.front() {
+            Some((at, _)) => timeout(at.since(now()), from.receive()).await.ok(),
+            None => Some(from.receive().await),
+        };
+        for frame in came.into_iter().flat_map(Result::unwrap) {
+            let waits = free.since(now()).as_nanos() as u64 * line.rate / 1_000_000_000;
+            if waits > line.queue {
+                counts.dropped.fetch_add(1, Relaxed);
+                continue;
+            }
+            counts.most.fetch_max(waits as usize, Relaxed);
+            let takes = Duration::from_nanos(frame.len() as u64 * 1_000_000_000 / line.rate);
+            free = free.max(now()) + takes;
+            // The numbers of Lehmer.
+            random = random * 48_271 % 0x7FFF_FFFF;
+            if random % 1000 >= line.lost {
+                on_way.push_back((free + WAY, frame));
+            }
+        }
+        while on_way.front().is_some_and(|(at, _)| *at <= now()) {
+            to.send(&on_way.pop_front().unwrap().1);
+        }
+    }
+}
+
+/// The bytes of a stream: `place % 251`.
+const PERIOD: usize = 251;
+
+fn bytes(place: usize, count: usize) -> Vec<u8> {
+    (place..place + count).map(|place| (place % PERIOD) as u8).collect()
+}
+
+const BUFFER: usize = 2 << 20;
+
+/// Writes without an end.
+async fn write_on(listener: TcpListener) {
+    // Each write has a whole number of periods.
+    let all = bytes(0, PERIOD * 1000);
+    while let Ok((stream, _)) = listener.accept().await {
+        let all = all.clone();
+        drop(spawn(async move { while stream.write_all(&all).await.is_ok() {} }));
+    }
+}
+
+/// Counts what comes, and checks it.
+async fn read_on(stream: TcpStream, count: Arc<AtomicUsize>) {
+    let mut buffer = vec![0; 64 << 10];
+    let right = bytes(0, PERIOD + buffer.len());
+    while let Ok(read @ 1..) = stream.read(&mut buffer).await {
+        let place = count.fetch_add(read, Relaxed);
+        assert!(buffer[..read] == right[place % PERIOD..][..read], "after {place} bytes");
+    }
+}
+
+/// What has come through a line.
+struct Crossed {
+    /// The bytes of each transfer.
+    bytes: Vec<usize>,
+    counts: Arc<LineCounts>,
+    /// All of them, in hundredths of what the line carries.
+    used: usize,
+}
+
+/// Transfers with these controls through one line, for this time.
+async fn cross(line: Line, controls: &[Congestion], seed: u64, time: Duration) -> Crossed {
+    let (left, right) = SimulatedWire::pair(1, Weather::default());
+    let (near, far) = SimulatedWire::pair(2, Weather::default());
+    let (client, server) = (Stack::start(options(1), left), Stack::start(options(2), near));
+    let (right, far) = (Arc::new(right), Arc::new(far));
+    let counts = Arc::new(LineCounts::default());
+    let back = Line { rate: 1 << 40, queue: u64::MAX, lost: 0 };
+    let mut threads = vec![
+        spawn(carry(far.clone(), right.clone(), line, 1 + seed, counts.clone())),
+        spawn(carry(right, far, back, 1, Arc::default())),
+    ];
+    let mut came = Vec::new();
+    for (place, control) in controls.iter().enumerate() {
+        let at = address(&format!("10.0.0.2:{}", 80 + place));
+        let tcp = TcpOptions::new().congestion(*control).buffer(BUFFER);
+        let listener = TcpListener::bind_with_options(&server, at, tcp.clone()).unwrap();
+        threads.push(spawn(write_on(listener)));
+        let stream = TcpStream::connect_with_options(&client, at, tcp).await.unwrap();
+        let count = Arc::new(AtomicUsize::new(0));
+        came.push(count.clone());
+        threads.push(spawn(read_on(stream, count)));
+    }
+    sleep(time).await;
+    let bytes: Vec<usize> = came.iter().map(|count| count.load(Relaxed)).collect();
+    let used = bytes.iter().sum::<usize>() as f64 * 100.0 / (line.rate as f64 * time.as_secs_f64());
+    threads.iter().for_each(|thread| thread.cancel());
+    println!(
+        "{controls:?}, {} lost, queue {}: {used:.1} % of the line, {bytes:?} bytes, at most {} in the queue, {} dropped",
+        line.lost,
+        line.queue,
+        counts.most.load(Relaxed),
+        counts.dropped.load(Relaxed)
+    );
+    Crossed { bytes, counts, used: used as usize }
+}
+
+/// 100 Mbit/s.
+const FAST: u64 = 12_500_000;
+/// What fills the fast line: a round trip of 20 ms.
+const FILLS: u64 = FAST / 50;
+
+#[test]
+fn losses_alone_do_not_slow_a_model_down() {
+    simulate(0..1, || async {
+        for lost in [0, 1, 10, 50] {
+            for control in [Congestion::Bbr, Congestion::Cubic] {
+                let line = Line { rate: FAST, queue: 4 * FILLS, lost };
+                let crossed = cross(line, &[control], 7, Duration::from_secs(3)).await;
+                drop(crossed.bytes);
+            }
+        }
+    });
+}
