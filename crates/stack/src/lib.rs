@@ -30,7 +30,9 @@
 // socket, which `engine/workshop.rs` makes. `segments.rs` changes what comes to a socket and what
 // it sends, where smoltcp alone would stall, lose bytes, or tell a stranger the next sequence
 // number. smoltcp sends each segment once and at once, as far as the peer has room: from
-// `engine/sending.rs` on it is `engine/recovery.rs` that says when it goes, and goes again.
+// `engine/sending.rs` on it is `engine/recovery.rs` that says whether it goes, and goes again, and
+// `engine/control.rs` that says how much goes and when: by a window (`engine/congestion.rs`), or by
+// a model of the path (`engine/bbr.rs`), which samples of `engine/delivery.rs` make.
 //
 // Invariants:
 // - Frames are sent, and wakers are woken, when the lock of the stack is released
@@ -38,7 +40,7 @@
 // - A segment without contents has at least the sequence number for which the peer waits, and at
 //   most that after the last segment that has gone (`StackConnection::note_sent`). Otherwise two
 //   peers that both repeat something would drop each other's acknowledgements for ever.
-// - What a socket acknowledges goes at once, also if its segment waits for the congestion window.
+// - What a socket acknowledges goes at once, also if its segment waits for the congestion control.
 // - `StackConnection` has the numbers of the connection, and the socket has numbers of its own:
 //   `shift_came` and `shift_gone` stand between them, around each turn of the socket.
 // - A connection at rest has no buffer for writing, so it leaves its rest before its socket hears

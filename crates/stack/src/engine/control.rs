@@ -114,10 +114,11 @@ impl SendingControl {
         }
     }
 
-    /// A segment with this number of bytes goes. `begins`: nothing else is on its way.
-    pub(super) fn went(&mut self, bytes: usize, begins: bool, now: Instant) -> DeliveryStamp {
+    /// A segment with this number of bytes goes. `begins`: nothing else is on its way. `late`: its
+    /// rate alone has held it up.
+    pub(super) fn went(&mut self, bytes: usize, (begins, late): (bool, bool), now: Instant) -> DeliveryStamp {
         match self {
-            SendingControl::Model(_, Some(model)) => model.went(bytes, begins, now),
+            SendingControl::Model(_, Some(model)) => model.went(bytes, (begins, late), now),
             _ => DeliveryStamp::NONE,
         }
     }

@@ -82,7 +82,12 @@ impl DeliveryRates {
 
     /// Takes what the peer has got. There is no sample if the segment went for less than the
     /// `least` round trip: the peer answers to an earlier copy of it then.
-    pub(super) fn sample(&mut self, got: &SegmentsGot, least: Duration, now: Instant) -> Option<DeliverySample> {
+    pub(super) fn sample(
+        &mut self,
+        got: &SegmentsGot,
+        least: Duration,
+        now: Instant,
+    ) -> Option<DeliverySample> {
         if got.bytes == 0 {
             return None;
         }

@@ -273,7 +273,7 @@ impl LossRecovery {
     /// Sends what may go now. `send` gets the frame of each segment.
     pub(super) fn release(&mut self, now: Instant, mut send: impl FnMut(&mut Vec<u8>)) {
         let Some(state) = &mut self.flight else { return };
-        state.paced_to = None;
+        let late = state.paced_to.take().is_some();
         // Each repeated acknowledgement says that one segment has left the way, and not which.
         let gone = if self.selects { 0 } else { state.repeated * self.control.segment() };
         loop {
@@ -290,7 +290,7 @@ impl LossRecovery {
                 }
             }
             (state.is_urgent, state.went) = (false, now);
-            let stamp = self.control.went(weight, on_way == 0, now);
+            let stamp = self.control.went(weight, (on_way == 0, late), now);
             send(&mut state.flight.send(place, stamp, now).frame);
         }
     }

@@ -11,6 +11,7 @@ use std::time::Duration;
 const SEEDS: u64 = 1000;
 /// The seeds with more bytes.
 const MANY_SEEDS: u64 = 120;
+const MODEL_SEEDS: u64 = 120;
 
 /// The byte at `place` of the stream that `seed` determines.
 fn byte(seed: u64, place: usize) -> u8 {
@@ -84,6 +85,19 @@ fn a_stream_is_a_stream_under_each_seed() {
         echo(seed, options_of(seed).first_buffer(1000))
     });
     assert_eq!(next.get(), SEEDS);
+}
+
+/// The same, and with many segments, under a model of the way: a rate holds segments up too.
+#[test]
+fn a_stream_is_one_under_a_model_and_each_seed() {
+    let next = Cell::new(0);
+    simulate(0..MODEL_SEEDS, || {
+        let seed = next.replace(next.get() + 1);
+        let options = options_of(seed).congestion(Congestion::Bbr);
+        let (length, size) = [(40_000, 4000), (150_000, 20_000 << (seed % 4))][usize::from(seed % 8 == 0)];
+        echo_of(length, seed, options.buffer(size).first_buffer(1000))
+    });
+    assert_eq!(next.get(), MODEL_SEEDS);
 }
 
 /// Dozens of segments are on their way at once, so the peer selects.

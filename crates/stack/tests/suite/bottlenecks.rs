@@ -7,15 +7,15 @@ use selvedge_io::time::{sleep, timeout};
 use selvedge_sim::simulate;
 use selvedge_stack::{Congestion, SimulatedWire, Stack, TcpListener, TcpOptions, TcpStream, Weather, Wire};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 /// The time of a frame in each direction, behind the queue.
 const WAY: Duration = Duration::from_millis(10);
 
 /// A line in one direction.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Line {
     /// In bytes of frames a second.
     rate: u64,
@@ -28,7 +28,7 @@ struct Line {
 /// What a line has seen.
 #[derive(Default)]
 struct LineCounts {
-    /// The most bytes that waited at once, and the most in the second half of the time.
+    /// The most bytes that waited at once.
     most: AtomicUsize,
     /// The frames that found no room.
     dropped: AtomicUsize,
@@ -103,8 +103,10 @@ async fn read_on(stream: TcpStream, count: Arc<AtomicUsize>) {
 struct Crossed {
     /// The bytes of each transfer.
     bytes: Vec<usize>,
-    counts: Arc<LineCounts>,
-    /// All of them, in hundredths of what the line carries.
+    /// The most bytes in the queue, and the most in the second half of the time.
+    most: usize,
+    most_later: usize,
+    /// The bytes of all transfers, in hundredths of what the line carries.
     used: usize,
 }
 
@@ -131,18 +133,19 @@ async fn cross(line: Line, controls: &[Congestion], seed: u64, time: Duration) -
         came.push(count.clone());
         threads.push(spawn(read_on(stream, count)));
     }
-    sleep(time).await;
+    sleep(time / 2).await;
+    let before = counts.most.swap(0, Relaxed);
+    sleep(time / 2).await;
+    let most_later = counts.most.load(Relaxed);
     let bytes: Vec<usize> = came.iter().map(|count| count.load(Relaxed)).collect();
     let used = bytes.iter().sum::<usize>() as f64 * 100.0 / (line.rate as f64 * time.as_secs_f64());
     threads.iter().for_each(|thread| thread.cancel());
     println!(
-        "{controls:?}, {} lost, queue {}: {used:.1} % of the line, {bytes:?} bytes, at most {} in the queue, {} dropped",
-        line.lost,
-        line.queue,
-        counts.most.load(Relaxed),
+        "{controls:?}, {line:?}: {used:.1} % of the line, {bytes:?} bytes, {before} and later {most_later} in \
+         the queue at most, {} without room there",
         counts.dropped.load(Relaxed)
     );
-    Crossed { bytes, counts, used: used as usize }
+    Crossed { bytes, most: before.max(most_later), most_later, used: used as usize }
 }
 
 /// 100 Mbit/s.
@@ -150,15 +153,71 @@ const FAST: u64 = 12_500_000;
 /// What fills the fast line: a round trip of 20 ms.
 const FILLS: u64 = FAST / 50;
 
+/// 20 and 2 Mbit/s, and what fills these lines.
+const SLOW: u64 = 2_500_000;
+const FILLS_SLOW: u64 = SLOW / 50;
+const SLOWEST: u64 = 250_000;
+const FILLS_SLOWEST: u64 = SLOWEST / 50;
+
+const BBR: Congestion = Congestion::Bbr;
+
 #[test]
 fn losses_alone_do_not_slow_a_model_down() {
     simulate(0..1, || async {
-        for lost in [0, 1, 10, 50] {
-            for control in [Congestion::Bbr, Congestion::Cubic] {
-                let line = Line { rate: FAST, queue: 4 * FILLS, lost };
-                let crossed = cross(line, &[control], 7, Duration::from_secs(3)).await;
-                drop(crossed.bytes);
-            }
+        let line = Line { rate: FAST, queue: 4 * FILLS, lost: 10 };
+        let time = Duration::from_secs(2);
+        assert!(cross(line, &[BBR], 7, time).await.used >= 85);
+        assert!(cross(line, &[Congestion::Cubic], 7, time).await.used <= 20);
+    });
+}
+
+#[test]
+fn a_model_holds_its_rate_at_each_loss() {
+    simulate(0..1, || async {
+        for (lost, least) in [(0, 90), (10, 88), (50, 80), (100, 65)] {
+            let line = Line { rate: SLOW, queue: 4 * FILLS_SLOW, lost };
+            let crossed = cross(line, &[BBR], 1 + lost, Duration::from_secs(3)).await;
+            assert!(crossed.used >= least, "{} %", crossed.used);
         }
+    });
+}
+
+#[test]
+fn models_leave_a_queue_short_where_a_window_fills_it() {
+    simulate(0..1, || async {
+        let line = Line { rate: SLOW, queue: 6 * FILLS_SLOW, lost: 0 };
+        let time = Duration::from_secs(3);
+        let one = cross(line, &[BBR], 7, time).await;
+        assert!(one.most < 2 * FILLS_SLOW as usize && one.most_later < FILLS_SLOW as usize);
+        let window = cross(line, &[Congestion::Cubic], 7, time).await;
+        assert!(window.most > 5 * FILLS_SLOW as usize);
+        // A queue that is shorter than what the model sends to look for more.
+        let line = Line { queue: FILLS_SLOW / 4, ..line };
+        assert!(cross(line, &[BBR], 7, time).await.used >= 85);
+    });
+}
+
+#[test]
+fn two_models_share_a_line() {
+    simulate(0..1, || async {
+        for (lost, seed) in [(0, 7), (10, 8)] {
+            let line = Line { rate: SLOW, queue: 4 * FILLS_SLOW, lost };
+            let two = cross(line, &[BBR; 2], seed, Duration::from_secs(6)).await;
+            assert!(two.used >= 85 && two.most < 3 * FILLS_SLOW as usize);
+            let (less, more) = (two.bytes[0].min(two.bytes[1]), two.bytes[0].max(two.bytes[1]));
+            assert!(more < 2 * less, "{:?}", two.bytes);
+        }
+    });
+}
+
+/// Long enough for the models to look for the round trip three times.
+#[test]
+fn two_models_share_a_slow_line_for_long() {
+    simulate(0..1, || async {
+        let line = Line { rate: SLOWEST, queue: 20 * FILLS_SLOWEST, lost: 10 };
+        let two = cross(line, &[BBR; 2], 7, Duration::from_secs(40)).await;
+        assert!(two.used >= 80 && two.most_later < 6 * FILLS_SLOWEST as usize);
+        let (less, more) = (two.bytes[0].min(two.bytes[1]), two.bytes[0].max(two.bytes[1]));
+        assert!(more < 2 * less, "{:?}", two.bytes);
     });
 }

@@ -38,7 +38,7 @@ fn control_begins_slowly_and_its_absence_does_not() {
     simulate(0..5, || async {
         let at_once = transfer(Congestion::Unlimited, 0).await;
         assert!(at_once < 4 * WAY, "{at_once:?}");
-        for control in [Congestion::Reno, Congestion::Cubic] {
+        for control in [Congestion::Reno, Congestion::Cubic, Congestion::Bbr] {
             let slowly = transfer(control, 0).await;
             // 10, 20 and 40 segments.
             assert!(slowly > at_once + 3 * WAY, "{control:?}: {slowly:?} and {at_once:?}");
@@ -50,7 +50,7 @@ fn control_begins_slowly_and_its_absence_does_not() {
 #[test]
 fn each_control_gets_through_loss() {
     simulate(0..20, || async {
-        for control in [Congestion::Unlimited, Congestion::Reno, Congestion::Cubic] {
+        for control in [Congestion::Unlimited, Congestion::Reno, Congestion::Cubic, Congestion::Bbr] {
             let took = transfer(control, 50).await;
             assert!(took < Duration::from_secs(120), "{control:?}: {took:?}");
         }
