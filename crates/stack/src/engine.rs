@@ -33,6 +33,7 @@ mod recovery;
 mod round_trips;
 mod says;
 mod sending;
+mod slow_start;
 mod turns;
 mod workshop;
 

@@ -5,7 +5,7 @@
 use crate::engine::StackEngine;
 use crate::flow::{Cargo, SocketPair};
 use crate::options::StackOptions;
-use crate::tcp_options::TcpOptions;
+use crate::tcp_options::{Congestion, TcpOptions};
 use smoltcp::time::{Duration, Instant};
 use smoltcp::wire::{TcpPacket, TcpSeqNumber};
 use std::net::{IpAddr, SocketAddr};
@@ -29,7 +29,8 @@ struct FuzzedStack {
 /// # Panics
 /// If an invariant does not hold.
 pub fn frames(data: &[u8]) -> usize {
-    let tcp = TcpOptions::new().buffer(512);
+    let control = if data.len().is_multiple_of(2) { Congestion::Cubic } else { Congestion::Bbr };
+    let tcp = TcpOptions::new().buffer(512).congestion(control);
     let options = StackOptions::new().seed(1).backlog(BACKLOG).half_open(2).tcp(tcp);
     let options = options.address(OWN.into(), 24).expect("an address of a host");
     let mut stack = FuzzedStack {

@@ -25,7 +25,7 @@
 //! 4. A repair does not narrow the window. Segments that go again keep to the same rate.
 
 use super::delivery::{DeliveryRates, DeliverySample, DeliveryStamp};
-use super::flight::SegmentsGot;
+use super::flight::{SegmentsGot, WayHeard};
 use smoltcp::time::{Duration, Instant};
 
 /// The segments on their way at the beginning (RFC 6928), and the least later.
@@ -65,16 +65,6 @@ enum BbrMode {
     Cruise(usize, Instant),
     /// Until when, since the way is as narrow as it has to be.
     Narrow(Option<Instant>),
-}
-
-/// What an acknowledgement brings beside its segments, in bytes.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct WayHeard {
-    /// What was on its way before it, and is now.
-    pub(super) before: usize,
-    pub(super) on_way: usize,
-    /// What has been found lost.
-    pub(super) lost: usize,
 }
 
 #[derive(Debug)]

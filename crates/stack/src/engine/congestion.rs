@@ -1,6 +1,9 @@
 //! [`CongestionWindow`]: how many bytes may be on their way at once, by CUBIC (RFC 9438) or NewReno
-//! (RFC 5681). `recovery.rs` tells it what the peer acknowledges, and what is lost.
+//! (RFC 5681). It begins as `slow_start.rs` says. `recovery.rs` tells it what the peer acknowledges,
+//! and what is lost.
 
+use super::flight::{SegmentsGot, WayHeard};
+use super::slow_start::SlowStart;
 use crate::tcp_options::Congestion;
 use smoltcp::time::{Duration, Instant};
 
@@ -21,8 +24,10 @@ pub(super) struct CongestionWindow {
     segment: u16,
     /// All of these are bytes.
     bytes: f64,
-    /// Below it the window doubles in each round trip.
+    /// Below it the window doubles in each round trip, and as `slow_start` has it while it is not
+    /// known.
     threshold: f64,
+    slow_start: SlowStart,
     /// The window before the last loss, and that to which CUBIC returns.
     before_loss: f64,
     plateau: f64,
@@ -40,6 +45,7 @@ impl CongestionWindow {
             segment: longest,
             bytes: FIRST * f64::from(longest),
             threshold: f64::INFINITY,
+            slow_start: SlowStart::new(),
             before_loss: 0.0,
             plateau: 0.0,
             renos: 0.0,
@@ -72,15 +78,22 @@ impl CongestionWindow {
         self.epoch = None;
     }
 
-    /// The peer has got this number of bytes, and `on_way` were on their way before.
-    pub(super) fn grow(&mut self, bytes: usize, on_way: usize, round_trip: Duration, now: Instant) {
+    /// The peer has got this.
+    pub(super) fn grow(&mut self, got: &SegmentsGot, way: WayHeard, round_trip: Duration, now: Instant) {
         let begins = self.bytes < self.threshold;
         // A program that sends less than the window does not show that the path carries it.
-        let used = on_way as f64 * if begins { 2.0 } else { 1.0 } + self.segments(2.0);
-        if bytes == 0 || used < self.bytes {
+        let used = way.before as f64 * if begins { 2.0 } else { 1.0 } + self.segments(2.0);
+        if got.bytes == 0 || used < self.bytes {
             return;
         }
-        let got = bytes as f64;
+        if self.threshold == f64::INFINITY {
+            match self.slow_start.grows_by(got, way.on_way) {
+                Some(more) => self.bytes += more,
+                None => self.threshold = self.bytes,
+            }
+            return;
+        }
+        let got = got.bytes as f64;
         if begins {
             // The part of `got` above the threshold is less than one round trip's.
             self.bytes = (self.bytes + got).min(self.threshold);
@@ -153,11 +166,16 @@ mod tests {
         window
     }
 
+    /// All of these bytes, which were on their way, are acknowledged at once.
+    fn acknowledge(window: &mut CongestionWindow, bytes: usize, now: Instant) {
+        let got = SegmentsGot { bytes, took: Some(ROUND_TRIP), latest: None };
+        window.grow(&got, WayHeard { before: bytes, on_way: 0, lost: 0 }, ROUND_TRIP, now);
+    }
+
     /// The segments of the window after these round trips, in which all of it is acknowledged.
     fn after(window: &mut CongestionWindow, trips: i64, from: i64) -> usize {
         for trip in from..from + trips {
-            let bytes = window.bytes();
-            window.grow(bytes, bytes, ROUND_TRIP, Instant::from_millis(10 * trip));
+            acknowledge(window, window.bytes(), Instant::from_millis(10 * trip));
         }
         window.bytes() / 1000
     }
@@ -192,7 +210,7 @@ mod tests {
     fn a_program_that_sends_little_shows_nothing() {
         let mut window = window(Congestion::Cubic);
         for trip in 0..100 {
-            window.grow(1000, 1000, ROUND_TRIP, Instant::from_millis(10 * trip));
+            acknowledge(&mut window, 1000, Instant::from_millis(10 * trip));
         }
         assert_eq!(window.bytes(), 10_000);
     }

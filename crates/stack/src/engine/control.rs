@@ -2,10 +2,10 @@
 //! next ones go: by a window that losses narrow (`congestion.rs`), or by a model of the way
 //! (`bbr.rs`). `recovery.rs` tells it what the peer acknowledges, and what is lost.
 
-use super::bbr::{BbrModel, WayHeard};
+use super::bbr::BbrModel;
 use super::congestion::CongestionWindow;
 use super::delivery::DeliveryStamp;
-use super::flight::SegmentsGot;
+use super::flight::{SegmentsGot, WayHeard};
 use super::round_trips::RoundTripTimes;
 use crate::tcp_options::Congestion;
 use smoltcp::time::Instant;
@@ -83,7 +83,7 @@ impl SendingControl {
     ) {
         match self {
             SendingControl::Window(window) if !repairs => {
-                window.grow(got.bytes, way.before, times.smoothed(), now);
+                window.grow(got, way, times.smoothed(), now);
             }
             SendingControl::Window(_) | SendingControl::Model(_, None) => {}
             SendingControl::Model(_, Some(model)) => model.hear(got, way, now),

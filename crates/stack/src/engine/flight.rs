@@ -74,6 +74,16 @@ pub(super) struct SegmentsGot {
     pub(super) latest: Option<(Instant, DeliveryStamp)>,
 }
 
+/// What an acknowledgement changes on the way, in weights of segments.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WayHeard {
+    /// What was on its way before it, and is now.
+    pub(super) before: usize,
+    pub(super) on_way: usize,
+    /// What has been found lost.
+    pub(super) lost: usize,
+}
+
 impl SegmentFlight {
     /// An empty one, which begins with this number.
     pub(super) fn new(start: TcpSeqNumber, least_weight: usize) -> SegmentFlight {

@@ -15,9 +15,8 @@
 //!
 //! First segments and resets pass by all this, and so do probes of a window without room.
 
-use super::bbr::WayHeard;
 use super::control::SendingControl;
-use super::flight::{SegmentFlight, SegmentsGot};
+use super::flight::{SegmentFlight, SegmentsGot, WayHeard};
 use super::round_trips::{LONGEST, RoundTripTimes};
 use crate::flow::{OpeningOptions, StackSegment};
 use crate::segments::{contents, joined, without_first};
