@@ -137,7 +137,7 @@ fn loss(effort: Effort) -> Result<Table, String> {
             "the relay takes the place of tc netem, which not each kernel has: one for both, of ours, between the client's TAP device and a TAP device of the kernel or the stack; the same packets in number are lost"
                 .to_owned(),
             format!(
-                "selvedge: Cubic, SACK and RACK, no time stamps; Linux: as the machine has it set, with {}",
+                "selvedge: BBR, SACK and RACK, no time stamps; Linux: as the machine has it set, with {}",
                 fs::read_to_string(CONGESTION).map_or_else(|error| error.to_string(), |name| name.trim().to_owned())
             ),
         ],

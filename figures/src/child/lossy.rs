@@ -10,7 +10,9 @@ use selvedge_core::spawn;
 use selvedge_io::EventLoop;
 use selvedge_io::time::sleep;
 use selvedge_sched::work_stealing;
-use selvedge_stack::{SimulatedWire, Stack, StackOptions, Tap, TcpListener, TcpOptions, Weather, Wire};
+use selvedge_stack::{
+    Congestion, SimulatedWire, Stack, StackOptions, Tap, TcpListener, TcpOptions, Weather, Wire,
+};
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener as KernelsListener};
 use std::sync::Arc;
@@ -85,7 +87,7 @@ pub(super) fn ours(number: u64, lost: u64, seed: u64, count: u64, fault: u64) ->
     let clients = tap(number, 'a')?;
     let main = async move {
         let (near, far) = SimulatedWire::pair(seed, Weather::default());
-        let tcp = TcpOptions::new().buffer(BUFFER).nodelay(true);
+        let tcp = TcpOptions::new().congestion(Congestion::Bbr).buffer(BUFFER).nodelay(true);
         let options = StackOptions::new().tcp(tcp).address([10, 217, 3, 2].into(), 24);
         let stack = Stack::start(options.expect("an address of a host"), near);
         let all = SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT));
