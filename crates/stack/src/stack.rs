@@ -173,8 +173,8 @@ impl StackState {
             let woken = mem::take(&mut *engine.woken.lock().unwrap());
             (result, mem::take(&mut engine.frames.to_go), woken, engine.next_event())
         };
-        for frame in frames {
-            self.wire.send(&frame);
+        if !frames.is_empty() {
+            self.wire.send_all(&frames);
         }
         let sleeper = {
             let mut alarm = self.alarm.lock().unwrap();

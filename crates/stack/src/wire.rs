@@ -3,6 +3,7 @@
 pub(crate) mod flows;
 pub(crate) mod loopback;
 pub(crate) mod packet;
+mod runs;
 pub(crate) mod simulated;
 pub(crate) mod tap;
 
@@ -21,6 +22,11 @@ pub trait Wire: Send + Sync + 'static {
     /// Sends a frame, or loses it. It never waits: as on every wire, what finds no room is lost,
     /// and TCP sends it again.
     fn send(&self, frame: &[u8]);
+
+    /// Sends frames in order. A device that takes several at once does so.
+    fn send_all(&self, frames: &[Vec<u8>]) {
+        frames.iter().for_each(|frame| self.send(frame));
+    }
 
     /// Waits until frames have come, and takes some of them: at least one. One thread calls it at
     /// a time.
@@ -41,6 +47,10 @@ pub trait Wire: Send + Sync + 'static {
 impl<W: Wire + ?Sized> Wire for Box<W> {
     fn send(&self, frame: &[u8]) {
         (**self).send(frame);
+    }
+
+    fn send_all(&self, frames: &[Vec<u8>]) {
+        (**self).send_all(frames);
     }
 
     fn receive(&self) -> Receiving<'_> {

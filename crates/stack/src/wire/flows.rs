@@ -82,6 +82,11 @@ impl FlowWire {
         let shares = Arc::new(FlowShares { queues, hash: RandomState::new(), handed });
         (0..stacks).map(|index| FlowWire { shares: shares.clone(), index }).collect()
     }
+
+    /// Where its frames go out.
+    fn queue(&self) -> &dyn Wire {
+        &*self.shares.queues[self.index % self.shares.queues.len()]
+    }
 }
 
 impl FlowShares {
@@ -145,7 +150,11 @@ impl FlowShares {
 
 impl Wire for FlowWire {
     fn send(&self, frame: &[u8]) {
-        self.shares.queues[self.index % self.shares.queues.len()].send(frame);
+        self.queue().send(frame);
+    }
+
+    fn send_all(&self, frames: &[Vec<u8>]) {
+        self.queue().send_all(frames);
     }
 
     fn receive(&self) -> Receiving<'_> {
