@@ -143,7 +143,7 @@ pub(crate) const fn minutes(count: u64) -> Duration {
 }
 
 /// A command with its surroundings, ready to run.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Invocation {
     program: String,
     args: Vec<String>,
