@@ -7,10 +7,11 @@
 //!
 //! ```text
 //!   Startup ──no faster for three rounds──▶ Drain ──the queue is empty──▶ Cruise
-//!     doubles in each round                                              eight phases of a round trip:
-//!                                                                        1.25, 0.75, 1, 1, 1, 1, 1, 1
 //!   any of them ──no shorter round trip for ten seconds──▶ Narrow ──200 ms──▶ Cruise or Startup
 //! ```
+//! `Startup` doubles the rate in each round. `Cruise` has eight phases of a round trip each, at
+//! 1.25, 0.75, 1, 1, 1, 1, 1 and 1 times the bandwidth.
+//!
 //! Segments go at the rate of the mode's factor and the bandwidth, a few at once: `may_go` says
 //! whether the next one goes, and `goes_at` when a few may. The window, twice of what fills the
 //! way, is for acknowledgements that come late.
@@ -51,7 +52,7 @@ const MORE: f64 = 1.2;
 /// How long the least round trip is believed, and how long `Narrow` looks for it.
 const BELIEVED: Duration = Duration::from_secs(10);
 const NARROW: Duration = Duration::from_millis(200);
-/// The time whose bytes go at once, in seconds, and the most bytes of them.
+/// The bytes of this time go at once, in seconds, and at most these bytes.
 const TICK: f64 = 0.001;
 const MOST_AT_ONCE: f64 = 65_536.0;
 /// Below this rate one segment goes at once, in bytes a second.
@@ -286,8 +287,8 @@ impl BbrModel {
         }
     }
 
-    /// Begins with any phase but the one that empties a queue, so that connections do not all do
-    /// the same at once.
+    /// Begins with any phase but that which empties a queue, so that connections do not all do the
+    /// same at once.
     fn cruise(&mut self, now: Instant) {
         let phase = match now.total_micros() as usize % (PHASES.len() - 1) {
             0 => 0,

@@ -2,9 +2,9 @@
 //! lost: when round trips become longer, because a queue fills (HyStart++, RFC 9406).
 //!
 //! ```text
-//!   doubling ──the least round trip of a round is longer by an eighth──▶ cautious, a fourth as fast
-//!            ◀──one of a later round is as short as before────────────────  │
-//!                                                                           └─five rounds─▶ over
+//!   doubling ──the least round trip of a round is longer by an eighth──▶ cautious
+//!   cautious ──the least one of a later round is shorter again──▶ doubling
+//!   cautious ──five rounds, a fourth as fast──▶ over
 //! ```
 
 use super::flight::SegmentsGot;

@@ -94,7 +94,8 @@ fn a_stream_is_one_under_a_model_and_each_seed() {
     simulate(0..MODEL_SEEDS, || {
         let seed = next.replace(next.get() + 1);
         let options = options_of(seed).congestion(Congestion::Bbr);
-        let (length, size) = [(40_000, 4000), (150_000, 20_000 << (seed % 4))][usize::from(seed % 8 == 0)];
+        let (length, size) =
+            [(40_000, 4000), (150_000, 20_000 << (seed % 4))][usize::from(seed.is_multiple_of(8))];
         echo_of(length, seed, options.buffer(size).first_buffer(1000))
     });
     assert_eq!(next.get(), MODEL_SEEDS);

@@ -200,7 +200,7 @@ fn a_model_leaves_a_queue_short() {
 #[test]
 fn a_window_stops_doubling_before_a_queue_is_full() {
     simulate(0..1, || async {
-        let line = Line { rate: SLOW, queue: 6 * FILLS_SLOW, lost: 0 };
+        let line = Line { rate: SLOW, queue: 20 * FILLS_SLOW, lost: 0 };
         for control in [Congestion::Reno, Congestion::Cubic] {
             let one = cross(line, &[control], 7, Duration::from_secs(2)).await;
             assert!(one.dropped == 0 && one.used >= 85);
