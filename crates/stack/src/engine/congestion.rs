@@ -1,6 +1,6 @@
 //! [`CongestionWindow`]: how many bytes may be on their way at once, by CUBIC (RFC 9438) or NewReno
-//! (RFC 5681). It begins as `slow_start.rs` says. `recovery.rs` tells it, through `control.rs`, what
-//! the peer acknowledges, and what is lost.
+//! (RFC 5681). It begins as `slow_start.rs` says. `recovery.rs` tells it, through `control.rs`,
+//! what the peer acknowledges, and what is lost.
 
 use super::flight::{SegmentsGot, WayHeard};
 use super::slow_start::SlowStart;
