@@ -32,8 +32,12 @@ const REST: &[u8] = b"\x07example\x03org\0\0\x01\0\x01";
 struct Asking {
     socket: UdpSocket,
     names: u64,
-    /// The name that each query in flight asks for, by the query's id.
+    /// The name that each query in flight asks for.
     flying: Vec<u64>,
+    /// The id of the query in each place of `flying`. Modulo the length of the window an id is the
+    /// place. Each query has another id than the one before in its place, because the answer to a
+    /// query that was asked twice may come twice.
+    ids: Vec<u16>,
     next: u64,
     answered: u64,
     wrong: u64,
@@ -53,7 +57,8 @@ fn loaded(port: u16, names: u64, window: u64, milliseconds: u64) -> io::Result<(
     socket.connect((Ipv4Addr::LOCALHOST, port))?;
     socket.set_nonblocking(true)?;
     let flying = vec![u64::MAX; window as usize];
-    let mut asking = Asking { socket, names, flying, next: 0, answered: 0, wrong: 0 };
+    let ids = (0..window as u16).collect();
+    let mut asking = Asking { socket, names, flying, ids, next: 0, answered: 0, wrong: 0 };
     let begin = Instant::now();
     let limit = (milliseconds > 0).then(|| Duration::from_millis(milliseconds));
     for slot in 0..asking.flying.len() {
@@ -106,6 +111,9 @@ impl Asking {
     fn ask(&mut self, slot: usize) -> io::Result<()> {
         self.flying[slot] = self.next * STEP % self.names;
         self.next += 1;
+        let window = self.flying.len();
+        let id = usize::from(self.ids[slot]) + window;
+        self.ids[slot] = if id > usize::from(u16::MAX) { slot } else { id } as u16;
         self.send(slot)
     }
 
@@ -116,7 +124,7 @@ impl Asking {
 
     fn send(&self, slot: usize) -> io::Result<()> {
         let mut query = Vec::with_capacity(64);
-        query.extend((slot as u16).to_be_bytes());
+        query.extend(self.ids[slot].to_be_bytes());
         query.extend([1, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
         let label = label(self.flying[slot]);
         query.push(label.len() as u8);
@@ -131,9 +139,13 @@ impl Asking {
 
     /// Checks an answer, and gives its place in the window.
     fn take(&mut self, answer: &[u8]) -> Option<usize> {
-        let slot = usize::from(u16::from_be_bytes([*answer.first()?, *answer.get(1)?]));
+        let id = u16::from_be_bytes([*answer.first()?, *answer.get(1)?]);
+        let slot = usize::from(id) % self.flying.len();
+        let number = self.flying[slot];
         // An answer that came twice or too late is to no query in flight.
-        let number = self.flying.get(slot).copied().filter(|&number| number != u64::MAX)?;
+        if number == u64::MAX || self.ids[slot] != id {
+            return None;
+        }
         self.wrong += u64::from(!is_right(answer, number));
         self.answered += 1;
         self.flying[slot] = u64::MAX;
