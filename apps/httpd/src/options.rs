@@ -51,12 +51,13 @@ Options:
                            80, :80 or *:80   that port on all addresses of this machine
                            unix:/run/s.sock  a Unix socket
                          Port 0 takes any free port; the one taken is printed.
-      --stack DEVICE,ADDRESS/PREFIX[,ADDRESS/PREFIX][,via=ROUTER]
+      --stack DEVICE,ADDRESS/PREFIX[,ADDRESS/PREFIX][,via=ROUTER][,congestion=NAME]
                          serve at these addresses, which the kernel does not have, over TCP of the program
                          itself. DEVICE is a TAP device, such as tap0, or a packet socket at an interface,
                          such as packet:eth0. The addresses to listen on must be among them; by default
-                         port 80 of each. May be given with a configuration. Such a server cannot hand
-                         over to a new process.
+                         port 80 of each. NAME is cubic, the default, reno, or bbr, for paths that lose
+                         packets without being full. May be given with a configuration. Such a server
+                         cannot hand over to a new process.
       --unix-mode MODE   the permissions of Unix sockets in octal, as for chmod. With 660 only the
                          owner and the group of the socket may connect. By default the umask decides.
   -w, --workers N        OS threads that serve, each with a scheduler and an event loop of its own.

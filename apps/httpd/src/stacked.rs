@@ -36,7 +36,7 @@ const PICKED: u16 = 49152;
 impl StackChoice {
     /// The options of the stacks.
     fn options(&self) -> io::Result<StackOptions> {
-        let tcp = TcpOptions::new().buffer(BUFFER).nodelay(true);
+        let tcp = TcpOptions::new().buffer(BUFFER).nodelay(true).congestion(self.congestion);
         let mut options = StackOptions::new().hardware(self.hardware()).tcp(tcp);
         options = options.backlog(BACKLOG.0).half_open(BACKLOG.1);
         for &(address, prefix) in &self.addresses {
