@@ -44,6 +44,8 @@ pub struct Communicator {
 
 struct CommunicatorInside {
     engine: Arc<dyn Engine>,
+    /// The mailbox of this rank in its world.
+    mailbox: Arc<Mailbox>,
     context: u64,
     group: Group,
     /// The ranks of the other group, if this communicator lies between two.
@@ -74,8 +76,10 @@ impl Communicator {
     ) -> Communicator {
         let (collective, agreement) = (AtomicU32::new(0), AtomicU32::new(0));
         let kept_values = KeptValues::default();
+        let mailbox = engine.mailbox(group.world_ranks()[rank] as usize).clone();
         let inside = CommunicatorInside {
             engine,
+            mailbox,
             context,
             group,
             other_group,
@@ -217,13 +221,16 @@ impl Communicator {
 
     /// # Errors
     /// If the communicator has no such rank.
+    #[inline]
     pub(crate) fn check_rank(&self, rank: usize, call: CallSite, class: ErrorClass) -> Result<(), Error> {
         let size = self.peers().size();
-        if rank < size {
-            return Ok(());
-        }
+        if rank < size { Ok(()) } else { Err(Communicator::no_such_rank(rank, size, call, class)) }
+    }
+
+    #[cold]
+    fn no_such_rank(rank: usize, size: usize, call: CallSite, class: ErrorClass) -> Error {
         let role = if class == ErrorClass::Root { "root" } else { "other side" };
-        Err(call.error(class, format!("the {role} is rank {rank}, but there are ranks 0 to {}", size - 1)))
+        call.error(class, format!("the {role} is rank {rank}, but there are ranks 0 to {}", size - 1))
     }
 
     /// # Errors
@@ -287,7 +294,7 @@ impl Communicator {
 
     /// The mailbox of this rank in its world.
     pub(crate) fn mailbox(&self) -> &Arc<Mailbox> {
-        self.shared.engine.mailbox(self.own_world_rank())
+        &self.shared.mailbox
     }
 }
 

@@ -64,6 +64,34 @@ impl<T> Completion<T> {
         self.queue.with(|_, queue| queue.grant());
     }
 
+    /// As [`complete`](Self::complete), with the value that lies there, unless the event was
+    /// [given up](Self::take_or_give_up): the value then stays there.
+    #[inline]
+    pub(crate) fn complete_unless_given_up(&self, value: &mut Option<T>) {
+        self.queue.with(|state, queue| {
+            if *queue.word() != GIVEN_UP {
+                *state = value.take();
+                queue.grant();
+            }
+        });
+    }
+
+    /// The value, if the event has come. Else nothing will take it.
+    pub(crate) fn take_or_give_up(&self) -> Option<T> {
+        self.queue.with(|state, queue| {
+            let value = state.take();
+            if value.is_none() {
+                *queue.word() = GIVEN_UP;
+            }
+            value
+        })
+    }
+
+    /// Whether the event was [given up](Self::take_or_give_up).
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.queue.word() == GIVEN_UP
+    }
+
     /// The value, if the event has come and no call has taken it.
     pub fn take(&self) -> Option<T> {
         self.queue.with(|state, _| state.take())
@@ -76,23 +104,29 @@ impl<T> Completion<T> {
 
     /// Waits for the event, and leaves its value. A report of what threads wait for says: "waits to
     /// `call`", and what `object` gives.
-    pub(crate) async fn wait(
+    pub(crate) fn wait<O: Fn() -> String>(
         &self,
         place: &'static Location<'static>,
         call: &'static str,
-        object: impl Fn() -> String,
-    ) {
-        let mut waiting = pin!(self.queue.wait_at::<HasCome>((), place));
-        poll_fn(|cx| {
-            let polled = waiting.as_mut().poll(cx);
-            if polled.is_pending() && observe::is_on() && is_lent_here(cx.waker()) {
-                observe::waits_on(|| WaitReason { call, object: Object::Name(object().into()) });
-            }
-            polled
-        })
-        .await;
+        object: O,
+    ) -> impl Future<Output = ()> + use<'_, T, O> {
+        // Not an async function, which would have its arguments twice in its memory.
+        async move {
+            let mut waiting = pin!(self.queue.wait_at::<HasCome>((), place));
+            poll_fn(|cx| {
+                let polled = waiting.as_mut().poll(cx);
+                if polled.is_pending() && observe::is_on() && is_lent_here(cx.waker()) {
+                    observe::waits_on(|| WaitReason { call, object: Object::Name(object().into()) });
+                }
+                polled
+            })
+            .await;
+        }
     }
 }
+
+/// The word of an event that was given up.
+const GIVEN_UP: u32 = 1;
 
 impl<T> Default for Completion<T> {
     fn default() -> Completion<T> {

@@ -52,6 +52,11 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
         false
     }
 
+    /// Whether [`look_out`](Self::look_out) does anything.
+    fn looks_out(&self) -> bool {
+        false
+    }
+
     /// A thread of this rank is about to park, until `until` is true. An engine that takes messages
     /// in by itself may do so here for some microseconds, and ask `until` after each, because a
     /// wake-up by the kernel takes longer. Other engines do nothing.

@@ -9,7 +9,7 @@ use crate::completion::EndedRank;
 use crate::error::CallSite;
 use crate::matching::Pattern;
 use crate::tag::PROC_NULL;
-use std::any::{Any, type_name};
+use std::any::{Any, TypeId, type_name};
 use std::fmt;
 use std::sync::Arc;
 
@@ -31,6 +31,9 @@ pub struct Envelope {
     /// To be told when a receive has taken the message: of a synchronous send.
     pub matched: Option<OnMatch>,
 }
+
+// A message is copied several times on its way, and longer copies are calls of a function.
+const _: () = assert!(size_of::<Envelope>() <= 120);
 
 /// What a message has beside its data, as in an [`Envelope`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,8 +80,24 @@ pub enum MessageContent {
 /// A value of some type, with the name of that type.
 pub struct Moved {
     value: MovedValue,
-    type_name: fn() -> &'static str,
+    of: &'static MovedType,
     bytes: usize,
+}
+
+/// The type of a value that is moved. A message has one pointer to it, because each message is
+/// copied several times on its way.
+pub(crate) struct MovedType {
+    /// What it is to its receiver.
+    name: fn() -> &'static str,
+    /// The type of the value; of an element, if there are few.
+    id: fn() -> TypeId,
+}
+
+impl MovedType {
+    /// A value of type `T`, which is called `name`.
+    pub(crate) const fn of<T: 'static>(name: fn() -> &'static str) -> MovedType {
+        MovedType { name, id: TypeId::of::<T> }
+    }
 }
 
 enum MovedValue {
@@ -86,21 +105,44 @@ enum MovedValue {
     Owned(Box<dyn Any + Send>),
     /// The sender and other messages may have it too.
     Shared(Arc<dyn Any + Send + Sync>),
+    /// The bytes of elements of the fast interface, which lie in the message itself.
+    Few([u8; FEW_BYTES]),
 }
+
+/// The most bytes of elements that lie in the message itself: each message is copied with them.
+const FEW_BYTES: usize = 24;
 
 impl Moved {
     /// A value, and the number of bytes that [`Status::bytes`] is to tell.
     pub(crate) fn new<T: Send + 'static>(value: T, bytes: usize) -> Moved {
-        Moved { value: MovedValue::Owned(Box::new(value)), type_name: type_name::<T>, bytes }
+        let of = const { &MovedType::of::<T>(type_name::<T>) };
+        Moved { value: MovedValue::Owned(Box::new(value)), of, bytes }
     }
 
-    /// A value that is shared, with the name of what it is to its receiver.
+    /// A value that is shared, with the type that it is to its receiver.
     pub(crate) fn shared<T: Send + Sync + 'static>(
         value: Arc<T>,
-        type_name: fn() -> &'static str,
+        of: &'static MovedType,
         bytes: usize,
     ) -> Moved {
-        Moved { value: MovedValue::Shared(value), type_name, bytes }
+        Moved { value: MovedValue::Shared(value), of, bytes }
+    }
+
+    /// Elements with these bytes, if they are few.
+    #[inline]
+    pub(crate) fn few(elements: &[u8], of: &'static MovedType) -> Option<Moved> {
+        let mut bytes = [0; FEW_BYTES];
+        bytes.get_mut(..elements.len())?.copy_from_slice(elements);
+        Some(Moved { value: MovedValue::Few(bytes), of, bytes: elements.len() })
+    }
+
+    /// The bytes of elements of this type, if they are few.
+    #[inline]
+    pub(crate) fn few_bytes<T: 'static>(&self) -> Option<&[u8]> {
+        match &self.value {
+            MovedValue::Few(bytes) if (self.of.id)() == TypeId::of::<T>() => bytes.get(..self.bytes),
+            _ => None,
+        }
     }
 
     /// No value: what the null rank sends.
@@ -115,28 +157,28 @@ impl Moved {
 
     /// The value, if it is of this type and the message alone has it.
     pub(crate) fn downcast<T: 'static>(self) -> Result<T, Moved> {
-        let Moved { value, type_name, bytes } = self;
+        let Moved { value, of, bytes } = self;
         let value = match value {
             MovedValue::Owned(value) => match value.downcast() {
                 Ok(value) => return Ok(*value),
                 Err(value) => MovedValue::Owned(value),
             },
-            shared => shared,
+            other => other,
         };
-        Err(Moved { value, type_name, bytes })
+        Err(Moved { value, of, bytes })
     }
 
     /// The value, if it is of this type and shared.
     pub(crate) fn downcast_shared<T: Send + Sync + 'static>(self) -> Result<Arc<T>, Moved> {
-        let Moved { value, type_name, bytes } = self;
+        let Moved { value, of, bytes } = self;
         let value = match value {
             MovedValue::Shared(value) => match value.downcast() {
                 Ok(value) => return Ok(value),
                 Err(value) => MovedValue::Shared(value),
             },
-            owned => owned,
+            other => other,
         };
-        Err(Moved { value, type_name, bytes })
+        Err(Moved { value, of, bytes })
     }
 
     /// The value, if it is of this type, shared or not.
@@ -144,11 +186,12 @@ impl Moved {
         match &self.value {
             MovedValue::Owned(value) => value.downcast_ref(),
             MovedValue::Shared(value) => value.downcast_ref(),
+            MovedValue::Few(_) => None,
         }
     }
 
     pub(crate) fn type_name(&self) -> &'static str {
-        (self.type_name)()
+        (self.of.name)()
     }
 }
 

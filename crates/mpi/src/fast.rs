@@ -8,7 +8,7 @@ use crate::communicator::Communicator;
 use crate::engine::SendMode;
 use crate::envelope::{Envelope, Status};
 use crate::error::{CallSite, Error, ErrorClass};
-use crate::payload::{ElementSlice, Elements, bytes_of_elements, open, open_with};
+use crate::payload::{ElementSlice, Elements, bytes_of_elements, open, wrong_body};
 use crate::request::Request;
 use crate::tag::{Source, Tag, Tags};
 use bytemuck::Pod;
@@ -54,8 +54,8 @@ impl Communicator {
         tag: impl Into<Tag>,
         elements: &[T],
     ) -> impl Future<Output = Result<(), Error>> + Send {
-        let (call, tag) = (self.call("send_slice"), tag.into());
-        async move { self.send_payload(call, to, tag, ElementSlice(elements), SendMode::Standard).await }
+        let call = self.call("send_slice");
+        self.send_payload(call, to, tag.into(), ElementSlice(elements), SendMode::Standard)
     }
 
     /// As [`send_slice`](Self::send_slice), of a vector that the program gives away. To a rank of
@@ -86,8 +86,8 @@ impl Communicator {
         tag: impl Into<Tag>,
         elements: &[T],
     ) -> impl Future<Output = Result<(), Error>> + Send {
-        let (call, tag) = (self.call("ssend_slice"), tag.into());
-        async move { self.send_payload(call, to, tag, ElementSlice(elements), SendMode::Synchronous).await }
+        let call = self.call("ssend_slice");
+        self.send_payload(call, to, tag.into(), ElementSlice(elements), SendMode::Synchronous)
     }
 
     /// Waits for the first message that matches, and puts its elements into the slice, from the
@@ -108,10 +108,7 @@ impl Communicator {
         buffer: &mut [T],
     ) -> impl Future<Output = Result<Status, Error>> + Send {
         let (call, source, tags) = (self.call("recv_into"), source.into(), tag.into());
-        async move {
-            let envelope = self.receive(call, self.own(), source, tags).await?;
-            fill(call, envelope, buffer)
-        }
+        self.receive_with(call, self.own(), source, tags, move |envelope| fill(call, &envelope, buffer))
     }
 
     /// Waits for the first message that matches, and takes its elements, however many there are.
@@ -132,11 +129,10 @@ impl Communicator {
         tag: impl Into<Tags>,
     ) -> impl Future<Output = Result<(Vec<T>, Status), Error>> + Send {
         let (call, source, tags) = (self.call("recv_vec"), source.into(), tag.into());
-        async move {
-            let envelope = self.receive(call, self.own(), source, tags).await?;
+        self.receive_with(call, self.own(), source, tags, move |envelope| {
             let (Elements(elements), status) = open(call, envelope)?;
             Ok((elements, status))
-        }
+        })
     }
 
     /// Sends the elements of one slice and receives into another, at the same time. So ranks that
@@ -161,7 +157,7 @@ impl Communicator {
             let underway = self.begin_payload(call, to, tag, ElementSlice(elements), SendMode::Standard)?;
             let envelope = self.receive(call, self.own(), source, tags).await?;
             self.end_send(call, to, underway).await?;
-            fill(call, envelope, buffer)
+            fill(call, &envelope, buffer)
         }
     }
 
@@ -200,14 +196,14 @@ impl Communicator {
     ) -> Request<(Vec<T>, Status)> {
         let call = self.call("irecv_into");
         Request::of_receive(self, call, source.into(), tag.into(), move |envelope| {
-            let status = fill(call, envelope, &mut buffer)?;
+            let status = fill(call, &envelope, &mut buffer)?;
             Ok((buffer, status))
         })
     }
 }
 
 /// Opens a message into a slice.
-fn fill<T: Pod + Send>(call: CallSite, envelope: Envelope, buffer: &mut [T]) -> Result<Status, Error> {
+fn fill<T: Pod + Send>(call: CallSite, envelope: &Envelope, buffer: &mut [T]) -> Result<Status, Error> {
     open_elements::<T>(call, envelope, buffer.len(), |bytes| {
         bytemuck::cast_slice_mut(buffer)[..bytes.len()].copy_from_slice(bytes);
     })
@@ -216,24 +212,26 @@ fn fill<T: Pod + Send>(call: CallSite, envelope: Envelope, buffer: &mut [T]) -> 
 /// Opens a message of at most this number of elements, and gives their bytes to a function.
 pub(crate) fn open_elements<T: Pod + Send>(
     call: CallSite,
-    envelope: Envelope,
+    envelope: &Envelope,
     room: usize,
     take: impl FnOnce(&[u8]),
 ) -> Result<Status, Error> {
-    let (source, tag) = (envelope.source, envelope.tag);
-    let (has, status) = open_with(call, envelope, |body| {
-        let bytes = bytes_of_elements::<T>(&body)?;
-        let has = bytes.len().checked_div(size_of::<T>()).unwrap_or(0);
-        if has <= room {
-            take(bytes);
-        }
-        Ok(has)
-    })?;
-    if has <= room {
-        return Ok(status);
+    let from = (envelope.source, envelope.tag);
+    let bytes = bytes_of_elements::<T>(&envelope.body)
+        .map_err(|what| wrong_body(call, from, envelope.sent, &what))?;
+    let has = bytes.len().checked_div(size_of::<T>()).unwrap_or(0);
+    if has > room {
+        return Err(too_many(call, from, has, room));
     }
+    take(bytes);
+    Ok(envelope.status())
+}
+
+/// The error of a message from this source and with this tag that has too many elements.
+#[cold]
+fn too_many(call: CallSite, (source, tag): (u32, u32), has: usize, room: usize) -> Error {
     let text = format!(
         "the message from rank {source} with tag {tag} has {has} elements, and there is room for {room}"
     );
-    Err(call.error(ErrorClass::Truncate, text))
+    call.error(ErrorClass::Truncate, text)
 }

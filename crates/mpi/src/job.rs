@@ -345,6 +345,10 @@ impl<L: JobLink> Engine for JobRank<L> {
         self.link.try_post(to, &header, bytes)
     }
 
+    fn looks_out(&self) -> bool {
+        true
+    }
+
     fn look_out(&self, _: usize, until: &mut dyn FnMut() -> bool) {
         let waiting = self.mailbox.load().1;
         let arrivals = self.arrivals.load(Ordering::Relaxed);

@@ -193,7 +193,7 @@ fn place<T: Pod + Send>(
     elements: &mut [T],
     layout: &Layout,
 ) -> Result<Status, Error> {
-    open_elements::<T>(call, envelope, layout.len(), |bytes| {
+    open_elements::<T>(call, &envelope, layout.len(), |bytes| {
         layout.place(size_of::<T>(), bytes, bytemuck::cast_slice_mut(elements));
     })
 }

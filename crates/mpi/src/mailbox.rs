@@ -6,15 +6,21 @@
 //!
 //! # No message is lost
 //! A receive that finds no message is posted: its pattern lies in the table `posted`, with a
-//! [`Completion`] that it shares with its `Posted`. Under the lock, a message that arrives takes
-//! the receive out of the table and puts itself into the completion. So under the lock a posted
-//! receive is in one of two states: it is in the table, or its completion has come. A receive that
-//! is given up looks under the lock which of the two it is. In the first it leaves the table, in
-//! the second it takes the message out of the completion and delivers it again, with its old number
-//! in the order of arrival. So the next receive finds the messages as if the other had never been.
+//! [`Completion`] that it shares with its `Posted`. A message that arrives takes the receive out of
+//! the table under the lock. After the lock, the delivery puts the message into the completion. So
+//! a posted receive is in one of three states: it is in the table, a delivery is about to complete
+//! it, or its completion has come.
+//!
+//! A receive that is given up looks under the lock whether it is in the table, and leaves it then.
+//! Otherwise it asks its completion, under the lock of that. If the message is there, the receive
+//! delivers it again, with its old number in the order of arrival. If it is not, the receive leaves
+//! a mark, and the delivery that finds the mark does the same. A delivery ends before the next
+//! message of the same sender is delivered. So the next receive finds the messages as if the other
+//! had never been.
 
 mod ending;
 mod posted;
+mod receive_cell;
 mod revoked;
 
 use crate::completion::{BeforeEnd, Completion, EndedRank, HearsEnd};
@@ -22,13 +28,15 @@ use crate::envelope::{Envelope, OnMatch, Status};
 use crate::matching::{EntryKey, MatchTable, Pattern};
 use crate::revocation::Revocation;
 use crate::sending::{SendMode, Sending};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::mem;
+use std::ops::Deref;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-pub(crate) use posted::Posted;
+pub(crate) use posted::{Posted, TakenOrPosted};
+use receive_cell::ReceiveCell;
 use revoked::{HandOn, RevokedContexts};
 
 /// The messages that have come for one rank, and the receives that wait for some.
@@ -54,8 +62,6 @@ struct MailboxState {
     /// Counts the contexts that this rank has proposed.
     contexts: u64,
     revoked: RevokedContexts,
-    /// Completions of receives that are over.
-    spare: VecDeque<Arc<Completion<ReceiveOutcome>>>,
     /// In each lane of agreements, the number of the first that is not over: messages of earlier
     /// ones are dropped.
     agreements: HashMap<u64, u32>,
@@ -97,26 +103,49 @@ pub(crate) enum ReceiveOutcome {
 /// What must be done after the lock is released.
 #[derive(Default)]
 struct After {
-    first: Option<Arc<Completion<ReceiveOutcome>>>,
+    first: Option<EndedReceive>,
     /// Mostly there is one, and a vector of one would be an allocation.
-    further: Vec<Arc<Completion<ReceiveOutcome>>>,
+    further: Vec<EndedReceive>,
     matched: Option<OnMatch>,
 }
 
+/// A receive or probe that has left the table, and its outcome.
+struct EndedReceive {
+    cell: Arc<Completion<ReceiveOutcome>>,
+    /// It is there until the completion has it.
+    outcome: Option<ReceiveOutcome>,
+}
+
 impl After {
-    fn wake(&mut self, cell: Arc<Completion<ReceiveOutcome>>) {
+    #[inline]
+    fn end(&mut self, cell: Arc<Completion<ReceiveOutcome>>, outcome: ReceiveOutcome) {
+        let ended = EndedReceive { cell, outcome: Some(outcome) };
         match &self.first {
-            None => self.first = Some(cell),
-            Some(_) => self.further.push(cell),
+            None => self.first = Some(ended),
+            Some(_) => self.further.push(ended),
         }
     }
 
-    fn happen(self) {
-        for cell in self.first.into_iter().chain(self.further) {
-            cell.wake();
+    #[inline]
+    fn happen(mut self, mailbox: &Mailbox) {
+        if let Some(ended) = &mut self.first {
+            ended.complete(mailbox);
+        }
+        for ended in &mut self.further {
+            ended.complete(mailbox);
         }
         if let Some(matched) = self.matched {
             matched.tell(Ok(()));
+        }
+    }
+}
+
+impl EndedReceive {
+    #[inline]
+    fn complete(&mut self, mailbox: &Mailbox) {
+        self.cell.complete_unless_given_up(&mut self.outcome);
+        if let Some(ReceiveOutcome::Took(arrived)) = self.outcome.take() {
+            mailbox.put_back(arrived);
         }
     }
 }
@@ -133,7 +162,6 @@ impl Mailbox {
             closed: None,
             contexts: 0,
             revoked: RevokedContexts::default(),
-            spare: VecDeque::new(),
             agreements: HashMap::new(),
             seats: Vec::new(),
         };
@@ -141,6 +169,7 @@ impl Mailbox {
         Mailbox { state: Mutex::new(state), has_revoked, hand_on, before_end: Mutex::default() }
     }
 
+    #[inline]
     fn lock(&self) -> MutexGuard<'_, MailboxState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -152,6 +181,7 @@ impl Mailbox {
     ///
     /// # Complexity
     /// Constant, however many messages and receives are there.
+    #[inline]
     pub fn deliver(&self, envelope: Envelope) -> Result<(), (EndedRank, Envelope)> {
         let mut after = After::default();
         let mut state = self.lock();
@@ -171,7 +201,7 @@ impl Mailbox {
         let order = state.number();
         state.place(Arrived { envelope, order }, &mut after);
         drop(state);
-        after.happen();
+        after.happen(self);
         Ok(())
     }
 
@@ -208,7 +238,7 @@ impl Mailbox {
             .collect();
         state.end_receives(hopeless, || ReceiveOutcome::Ended(ended), &mut after);
         drop(state);
-        after.happen();
+        after.happen(self);
     }
 
     /// The rank of this mailbox has ended: messages are refused from now on. The senders of
@@ -222,7 +252,7 @@ impl Mailbox {
         state.end_receives(posted, || ReceiveOutcome::Ended(ended), &mut after);
         let seats = mem::take(&mut state.seats);
         drop(state);
-        after.happen();
+        after.happen(self);
         for (engine, rank) in seats {
             if let Some(engine) = engine.upgrade() {
                 engine.rank_ended(EndedRank { rank, ..ended });
@@ -300,29 +330,37 @@ impl Mailbox {
     /// Takes the first message that matches, or sees it; or posts a receive, or a probe, that fails
     /// if it waits for ranks that have ended.
     pub(crate) fn post(self: &Arc<Mailbox>, pattern: Pattern, awaited: AwaitedRanks, takes: bool) -> Posted {
-        let mut taken = None;
+        if takes {
+            return match Mailbox::take_or_post(self.clone(), pattern, awaited) {
+                TakenOrPosted::Posted(posted) => posted,
+                TakenOrPosted::Taken(arrived) => Posted::ended(self.clone(), ReceiveOutcome::Took(arrived)),
+            };
+        }
         let mut state = self.lock();
-        let cell = state.cell();
-        let mut key = None;
-        if let Some(first) = state.arrived.first_message(&pattern) {
-            match takes {
-                true => taken = Some(state.arrived.remove(first)),
-                false => cell.set(ReceiveOutcome::Saw(state.arrived.get(first).envelope.status())),
+        match state.arrived.first_message(&pattern) {
+            Some(first) => {
+                let status = state.arrived.get(first).envelope.status();
+                drop(state);
+                Posted::ended(self.clone(), ReceiveOutcome::Saw(status))
             }
-        } else if state.is_revoked(pattern.context) {
-            cell.set(ReceiveOutcome::Revoked);
-        } else if let Some(ended) = state.hopeless(&pattern, &awaited) {
-            cell.set(ReceiveOutcome::Ended(ended));
-        } else {
-            let order = state.number();
-            key = Some(state.posted.post(pattern, order, Post { cell: cell.clone(), awaited, takes }));
+            None => state.post(self.clone(), pattern, awaited, false),
         }
+    }
+
+    /// Takes the first message that matches; or posts a receive, as [`post`](Self::post).
+    pub(crate) fn take_or_post<M>(mailbox: M, pattern: Pattern, awaited: AwaitedRanks) -> TakenOrPosted<M>
+    where
+        M: Deref<Target = Mailbox> + Clone,
+    {
+        let of_lock = mailbox.clone();
+        let mut state = of_lock.lock();
+        let Some(first) = state.arrived.first_message(&pattern) else {
+            return TakenOrPosted::Posted(state.post(mailbox, pattern, awaited, true));
+        };
+        let mut arrived = state.arrived.remove(first);
         drop(state);
-        if let Some(mut arrived) = taken {
-            arrived.told();
-            cell.set(ReceiveOutcome::Took(arrived));
-        }
-        Posted { mailbox: self.clone(), cell, key }
+        arrived.told();
+        TakenOrPosted::Taken(arrived)
     }
 
     /// Puts a message back that was taken, at its place in the order. One of the null rank has no
@@ -341,32 +379,26 @@ impl Mailbox {
             }
         };
         drop(state);
-        after.happen();
+        after.happen(self);
         drop(left);
     }
 }
 
-/// The number of completions that a mailbox keeps for later receives.
-const SPARE: usize = 16;
-
 impl MailboxState {
-    /// The completion of a new receive: an event that has not come.
-    fn cell(&mut self) -> Arc<Completion<ReceiveOutcome>> {
-        if let Some(mut cell) = self.spare.pop_front() {
-            // The delivery of its last message may be about to wake the thread that waited.
-            if Arc::get_mut(&mut cell).is_some() {
-                return cell;
-            }
-            self.spare.push_back(cell);
+    /// Posts a receive, or a probe, for which no message is there.
+    fn post<M>(&mut self, mailbox: M, pattern: Pattern, awaited: AwaitedRanks, takes: bool) -> Posted<M>
+    where
+        M: Deref<Target = Mailbox>,
+    {
+        if self.is_revoked(pattern.context) {
+            return Posted::ended(mailbox, ReceiveOutcome::Revoked);
         }
-        Arc::default()
-    }
-
-    /// A receive is over, and its completion is empty and in no table.
-    fn spare(&mut self, cell: &Arc<Completion<ReceiveOutcome>>) {
-        if self.spare.len() < SPARE {
-            self.spare.push_back(cell.clone());
+        if let Some(ended) = self.hopeless(&pattern, &awaited) {
+            return Posted::ended(mailbox, ReceiveOutcome::Ended(ended));
         }
+        let (cell, order) = (ReceiveCell::new(), self.number());
+        let key = self.posted.post(pattern, order, Post { cell: cell.share(), awaited, takes });
+        Posted { mailbox, cell, key: Some(key), is_collected: false }
     }
 
     fn number(&mut self) -> u64 {
@@ -382,12 +414,10 @@ impl MailboxState {
             let Post { cell, takes, .. } = self.posted.remove(key);
             if takes {
                 after.matched = arrived.envelope.matched.take();
-                cell.set(ReceiveOutcome::Took(arrived));
-                after.wake(cell);
+                after.end(cell, ReceiveOutcome::Took(arrived));
                 return;
             }
-            cell.set(ReceiveOutcome::Saw(arrived.envelope.status()));
-            after.wake(cell);
+            after.end(cell, ReceiveOutcome::Saw(arrived.envelope.status()));
         }
         let order = arrived.order;
         self.arrived.arrive(pattern, order, arrived);
@@ -396,8 +426,7 @@ impl MailboxState {
     fn end_receives(&mut self, keys: Vec<EntryKey>, outcome: impl Fn() -> ReceiveOutcome, after: &mut After) {
         for key in keys {
             let post = self.posted.remove(key);
-            post.cell.set(outcome());
-            after.wake(post.cell);
+            after.end(post.cell, outcome());
         }
     }
 

@@ -17,15 +17,18 @@
 //! - A message lies in up to four lists, one of each [kind](Pattern::kind): a receive looks at the
 //!   first entry of one. The lists of a kind are made when the first receive of that kind asks, so
 //!   a program without wildcards pays for one list.
+//! - The entry that was added last lies in no list until the next one comes. It is compared with
+//!   what is looked for. So a rank with one thread that waits needs no hash.
 //!
 //! So each step costs the same however many messages or receives are there; an entry leaves all its
 //! lists in constant time.
 
 use foldhash::fast::FixedState;
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 
 /// What a receive asks for; without a source, any source. A message's own pattern has both.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pattern {
     /// The communicator, and whether the message belongs to one of its collectives.
     pub(crate) context: u64,
@@ -54,6 +57,15 @@ impl Pattern {
     }
 }
 
+/// Two words, and not a word for each field and each variant.
+impl Hash for Pattern {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let [source, tag] = [self.source, self.tag].map(|part| part.unwrap_or(u32::MAX));
+        state.write_u64(self.context);
+        state.write_u64(u64::from(source) << 32 | u64::from(tag));
+    }
+}
+
 /// The place of an entry in its table, until it is removed.
 pub(crate) type EntryKey = u32;
 
@@ -65,6 +77,8 @@ pub(crate) struct MatchTable<T> {
     slots: Vec<EntrySlot<T>>,
     /// The first free slot; each has the next one in its first link.
     free: EntryKey,
+    /// The entry that was added last, if it is there. It lies in no list.
+    unlisted: EntryKey,
     lists: HashMap<Pattern, EntryList, FixedState>,
     /// How many lists of each kind there are.
     of_kind: [usize; KINDS],
@@ -78,7 +92,7 @@ struct EntrySlot<T> {
     /// `None` while the slot is free.
     entry: Option<(Pattern, T)>,
     order: u64,
-    /// The lists in which the entry lies, as bits.
+    /// The kinds of lists in which the entry lies, or will lie, as bits.
     listed: u8,
     links: [EntryLink; KINDS],
 }
@@ -102,6 +116,7 @@ impl<T> MatchTable<T> {
         MatchTable {
             slots: Vec::new(),
             free: NONE,
+            unlisted: NONE,
             lists: HashMap::default(),
             of_kind: [0; KINDS],
             indexed: 1,
@@ -137,16 +152,51 @@ impl<T> MatchTable<T> {
                 key
             }
         };
-        for kind in (0..KINDS).filter(|kind| listed & 1 << kind != 0) {
-            self.link(pattern.widened(kind), kind, key);
-        }
+        self.list_unlisted();
+        self.unlisted = key;
         self.len += 1;
         key
     }
 
-    /// The first entry of the list of this pattern.
+    /// Puts the entry that lies in no list, if there is one, into its lists.
+    fn list_unlisted(&mut self) {
+        if self.unlisted == NONE {
+            return;
+        }
+        let key = self.unlisted;
+        let EntrySlot { entry, listed, .. } = &self.slots[key as usize];
+        let (pattern, listed) = (entry.as_ref().expect("it is in the table").0, *listed);
+        for kind in (0..KINDS).filter(|kind| listed & 1 << kind != 0) {
+            self.link(pattern.widened(kind), kind, key);
+        }
+    }
+
+    /// The first entry that this pattern finds.
     pub(crate) fn first(&self, pattern: &Pattern) -> Option<EntryKey> {
-        self.lists.get(pattern).map(|list| list.first)
+        let kind = pattern.kind();
+        let unlisted =
+            self.unlisted_if(|entry, listed| listed & 1 << kind != 0 && entry.widened(kind) == *pattern);
+        self.earlier(self.first_listed(pattern, kind), unlisted)
+    }
+
+    /// The first entry of the list of this pattern, which is of this kind.
+    fn first_listed(&self, pattern: &Pattern, kind: usize) -> Option<EntryKey> {
+        if self.of_kind[kind] == 0 { None } else { self.lists.get(pattern).map(|list| list.first) }
+    }
+
+    /// The entry that lies in no list, if its pattern and the kinds of its lists are right.
+    fn unlisted_if(&self, is_right: impl FnOnce(&Pattern, u8) -> bool) -> Option<EntryKey> {
+        // Without such an entry the key is out of range.
+        let EntrySlot { entry, listed, .. } = self.slots.get(self.unlisted as usize)?;
+        is_right(&entry.as_ref()?.0, *listed).then_some(self.unlisted)
+    }
+
+    /// The one of two entries that came first.
+    fn earlier(&self, one: Option<EntryKey>, other: Option<EntryKey>) -> Option<EntryKey> {
+        match (one, other) {
+            (Some(one), Some(other)) if self.order(other) < self.order(one) => Some(other),
+            (one, other) => one.or(other),
+        }
     }
 
     /// The first message that matches. It makes the lists of the pattern's kind if there are none.
@@ -170,18 +220,30 @@ impl<T> MatchTable<T> {
             let slot = &mut self.slots[key as usize];
             slot.listed |= 1 << kind;
             let pattern = slot.entry.as_ref().expect("it was filtered above").0.widened(kind);
-            self.link(pattern, kind, key);
+            if key != self.unlisted {
+                self.link(pattern, kind, key);
+            }
         }
     }
 
     /// The receive that was posted first of all that match the message with this exact pattern.
     pub(crate) fn first_receive(&self, message: &Pattern) -> Option<EntryKey> {
-        let kinds = (0..KINDS).filter(|&kind| self.of_kind[kind] != 0);
-        kinds.filter_map(|kind| self.first(&message.widened(kind))).min_by_key(|&key| self.order(key))
+        let unlisted = self.unlisted_if(|entry, _| message.widened(entry.kind()) == *entry);
+        if self.lists.is_empty() {
+            return unlisted;
+        }
+        (0..KINDS).fold(unlisted, |first, kind| {
+            self.earlier(self.first_listed(&message.widened(kind), kind), first)
+        })
     }
 
     pub(crate) fn get(&self, key: EntryKey) -> &T {
         &self.slots[key as usize].entry.as_ref().expect("the key is of an entry").1
+    }
+
+    /// The entry with this key, if there is one.
+    pub(crate) fn find(&self, key: EntryKey) -> Option<&T> {
+        self.slots.get(key as usize)?.entry.as_ref().map(|(_, value)| value)
     }
 
     pub(crate) fn order(&self, key: EntryKey) -> u64 {
@@ -206,8 +268,12 @@ impl<T> MatchTable<T> {
         let slot = &mut self.slots[key as usize];
         let listed = slot.listed;
         let (pattern, value) = slot.entry.take().expect("the key is of an entry");
-        for kind in (0..KINDS).filter(|kind| listed & 1 << kind != 0) {
-            self.unlink(pattern.widened(kind), kind, key);
+        if key == self.unlisted {
+            self.unlisted = NONE;
+        } else {
+            for kind in (0..KINDS).filter(|kind| listed & 1 << kind != 0) {
+                self.unlink(pattern.widened(kind), kind, key);
+            }
         }
         self.slots[key as usize].links[0].after = self.free;
         self.free = key;

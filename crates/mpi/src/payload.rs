@@ -5,7 +5,7 @@
 //! for both interfaces. A body is a value that is moved, where the engine can do that; otherwise
 //! bytes.
 
-use crate::envelope::{Envelope, MessageContent, Moved, Status};
+use crate::envelope::{Envelope, MessageContent, Moved, MovedType, Status};
 use crate::error::{CallSite, Error, ErrorClass};
 use crate::job::JobHeader;
 use crate::tag::PROC_NULL;
@@ -70,15 +70,23 @@ pub(crate) fn open_with<P>(
     let Envelope { source, tag, sent, .. } = envelope;
     match unpack(envelope.body) {
         Ok(payload) => Ok((payload, status)),
-        Err(what) if source as usize == PROC_NULL => {
-            Err(call.error(ErrorClass::Type, format!("the message of the null rank {what}")))
-        }
-        Err(what) => {
-            let sent = sent.map_or(String::new(), |sent| format!(", which {sent} sent"));
-            let text = format!("the message from rank {source} with tag {tag}{sent}, {what}");
-            Err(call.error(ErrorClass::Type, text))
-        }
+        Err(what) => Err(wrong_body(call, (source, tag), sent, &what)),
     }
+}
+
+/// The error of a message from this source and with this tag: something is wrong with its body.
+#[cold]
+pub(crate) fn wrong_body(
+    call: CallSite,
+    (source, tag): (u32, u32),
+    sent: Option<CallSite>,
+    what: &str,
+) -> Error {
+    if source as usize == PROC_NULL {
+        return call.error(ErrorClass::Type, format!("the message of the null rank {what}"));
+    }
+    let sent = sent.map_or(String::new(), |sent| format!(", which {sent} sent"));
+    call.error(ErrorClass::Type, format!("the message from rank {source} with tag {tag}{sent}, {what}"))
 }
 
 /// Makes the body of a message.
@@ -138,10 +146,15 @@ pub(crate) struct ElementSlice<'a, T>(pub(crate) &'a [T]);
 impl<T: Pod + Send + Sync> SentPayload for ElementSlice<'_, T> {
     fn pack(self, moved: bool) -> Result<MessageContent, String> {
         let ElementSlice(elements) = self;
-        Ok(match moved {
-            true => MessageContent::Moved(Moved::new(Elements(elements.to_vec()), size_of_val(elements))),
-            false => bytes_with_room(bytemuck::cast_slice(elements)),
-        })
+        let bytes = bytemuck::cast_slice(elements);
+        if !moved {
+            return Ok(bytes_with_room(bytes));
+        }
+        let few = match size_of::<T>() {
+            0 => None,
+            _ => Moved::few(bytes, const { &MovedType::of::<T>(type_name::<Elements<T>>) }),
+        };
+        Ok(MessageContent::Moved(few.unwrap_or_else(|| Moved::new(Elements(elements.to_vec()), bytes.len()))))
     }
 
     #[inline]
@@ -181,6 +194,9 @@ pub(crate) fn bytes_of_elements<T: Pod + Send>(body: &MessageContent) -> Result<
         MessageContent::Bytes(bytes) => return Ok(bytes),
         MessageContent::Moved(moved) => moved,
     };
+    if let Some(bytes) = moved.few_bytes::<T>() {
+        return Ok(bytes);
+    }
     if moved.is_nothing() || size_of::<T>() == 0 {
         return Ok(&[]);
     }

@@ -7,7 +7,7 @@
 //! back. So an operation that is repeated allocates no memory.
 
 use crate::collective::Parts;
-use crate::envelope::{MessageContent, Moved};
+use crate::envelope::{MessageContent, Moved, MovedType};
 use crate::payload::{
     Elements, ReceivedPayload, SentPayload, another_type, append_part, bytes_of_elements, elements_of,
     for_each_part,
@@ -58,7 +58,11 @@ impl<B: SharedBody> SentPayload for SharedPayload<B> {
     fn pack(self, moved: bool) -> Result<MessageContent, String> {
         let bytes = self.0.bytes();
         Ok(match moved {
-            true => MessageContent::Moved(Moved::shared(self.0, B::type_name, bytes)),
+            true => MessageContent::Moved(Moved::shared(
+                self.0,
+                const { &MovedType::of::<B>(B::type_name) },
+                bytes,
+            )),
             false => MessageContent::Bytes(self.0.to_bytes()),
         })
     }
@@ -135,7 +139,10 @@ impl<T: Pod + Send + Sync> SentPayload for PartToRank<T> {
         let part = &self.all[self.to];
         let bytes = size_of_val(part);
         Ok(match moved {
-            true => MessageContent::Moved(Moved::shared(self.all, Vec::<T>::type_name, bytes)),
+            true => {
+                let of = const { &MovedType::of::<Vec<T>>(Vec::<T>::type_name) };
+                MessageContent::Moved(Moved::shared(self.all, of, bytes))
+            }
             false => MessageContent::Bytes(bytemuck::cast_slice(part).to_vec()),
         })
     }

@@ -113,11 +113,10 @@ impl Communicator {
         tag: impl Into<Tags>,
     ) -> impl Future<Output = Result<(T, Status), Error>> + Send {
         let (call, source, tags) = (self.call("recv"), source.into(), tag.into());
-        async move {
-            let envelope = self.receive(call, self.own(), source, tags).await?;
+        self.receive_with(call, self.own(), source, tags, move |envelope| {
             let (Value(value), status) = open(call, envelope)?;
             Ok((value, status))
-        }
+        })
     }
 
     /// Sends one value and receives another, at the same time. So ranks that exchange values do not

@@ -5,10 +5,11 @@ use crate::completion::EndedRank;
 use crate::envelope::{Envelope, Status};
 use crate::error::{CallSite, Error, ErrorClass};
 use crate::lane::MessageLane;
-use crate::mailbox::{Arrived, AwaitedRanks, Posted, ReceiveOutcome};
+use crate::mailbox::{Arrived, AwaitedRanks, Mailbox, Posted, ReceiveOutcome, TakenOrPosted};
 use crate::matching::Pattern;
 use crate::tag::{Source, Tags};
 use selvedge_core::budget;
+use std::ops::Deref;
 
 impl Communicator {
     /// What a receive or probe asks the mailbox for.
@@ -54,28 +55,38 @@ impl Communicator {
     }
 
     /// Waits for the outcome of a posted receive or probe.
-    pub(crate) async fn outcome(
+    pub(crate) async fn outcome<M: Deref<Target = Mailbox>>(
         &self,
         call: CallSite,
         lane: MessageLane,
-        posted: &mut Posted,
+        posted: &mut Posted<M>,
         source: Source,
         tags: Tags,
     ) -> Result<ReceiveOutcome, Error> {
-        let object = || {
-            let CallSite { name, rank, place } = call;
-            match lane.is_collective() {
-                true => format!("the message of {name} from {source}, as rank {rank}, at {place}"),
-                false => format!("a message from {source} with {tags}, as rank {rank}, at {place}"),
-            }
-        };
-        match posted.collect(call, object).await {
+        posted.wait(call, || awaited_message(call, lane, source, tags)).await;
+        match posted.collect() {
+            outcome @ (ReceiveOutcome::Took(_) | ReceiveOutcome::Saw(_)) => Ok(outcome),
+            outcome => Err(self.in_vain(call, lane, &outcome, source, tags)),
+        }
+    }
+
+    /// The error of a receive or probe with this outcome.
+    #[cold]
+    fn in_vain(
+        &self,
+        call: CallSite,
+        lane: MessageLane,
+        outcome: &ReceiveOutcome,
+        source: Source,
+        tags: Tags,
+    ) -> Error {
+        match outcome {
             ReceiveOutcome::Ended(ended) if lane.is_collective() => {
-                Err(self.ended(call, ended, &format!("no part of {source} will come")))
+                self.ended(call, *ended, &format!("no part of {source} will come"))
             }
-            ReceiveOutcome::Ended(ended) => Err(self.no_message(call, ended, source, tags)),
-            ReceiveOutcome::Revoked => Err(revoked(call)),
-            outcome => Ok(outcome),
+            ReceiveOutcome::Ended(ended) => self.no_message(call, *ended, source, tags),
+            ReceiveOutcome::Revoked => revoked(call),
+            other => unreachable!("a receive takes its message, and this has none: {other:?}"),
         }
     }
 
@@ -121,32 +132,87 @@ impl Communicator {
     }
 
     /// The first message that matches, when it comes.
-    pub(crate) async fn receive(
+    pub(crate) fn receive(
         &self,
         call: CallSite,
         lane: MessageLane,
         source: Source,
         tags: Tags,
-    ) -> Result<Envelope, Error> {
-        // Paid before, because a message that was taken would be lost if this were dropped here.
-        budget::pay(1).await;
-        if let Some(arrived) = self.try_take(call, lane, source, tags)? {
-            return Ok(arrived.into_envelope());
+    ) -> impl Future<Output = Result<Envelope, Error>> + Send {
+        self.receive_with(call, lane, source, tags, Ok)
+    }
+
+    /// What `open` makes of the first message that matches, when it comes.
+    pub(crate) fn receive_with<T>(
+        &self,
+        call: CallSite,
+        lane: MessageLane,
+        source: Source,
+        tags: Tags,
+        open: impl FnOnce(Envelope) -> Result<T, Error> + Send,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        // Not an async function, which would have its arguments twice in its memory. A rank may
+        // have ten thousand threads that wait here.
+        async move {
+            // Paid before, because a message that was taken would be lost if this were dropped
+            // here.
+            budget::pay(1).await;
+            let mut posted = match self.begin_receive(call, lane, source, tags)? {
+                TakenOrPosted::Taken(arrived) => return open(arrived.into_envelope()),
+                TakenOrPosted::Posted(posted) => posted,
+            };
+            posted.wait(call, || awaited_message(call, lane, source, tags)).await;
+            match posted.collect() {
+                ReceiveOutcome::Took(arrived) => open(arrived.into_envelope()),
+                outcome => Err(self.in_vain(call, lane, &outcome, source, tags)),
+            }
         }
-        budget::refund(1);
+    }
+
+    /// Takes the first message that matches, or posts a receive for it. The price of the message
+    /// has been paid.
+    fn begin_receive(
+        &self,
+        call: CallSite,
+        lane: MessageLane,
+        source: Source,
+        tags: Tags,
+    ) -> Result<TakenOrPosted<&Mailbox>, Error> {
+        if self.shared.engine.looks_out()
+            && let Some(arrived) = self.looked_out(call, lane, source, tags)?
+        {
+            return Ok(TakenOrPosted::Taken(arrived));
+        }
+        self.check_revoked(call, lane)?;
+        if source.is_null() {
+            return Ok(TakenOrPosted::Taken(Arrived::of_null_rank()));
+        }
+        let (pattern, awaited) = self.asked(call, lane, source, tags)?;
+        let found = Mailbox::take_or_post(&**self.mailbox(), pattern, awaited);
+        if matches!(found, TakenOrPosted::Posted(_)) {
+            // Its price belongs to a message that is there.
+            budget::refund(1);
+        }
+        Ok(found)
+    }
+
+    /// The first message that matches, if it is there or comes while the engine looks out for it.
+    fn looked_out(
+        &self,
+        call: CallSite,
+        lane: MessageLane,
+        source: Source,
+        tags: Tags,
+    ) -> Result<Option<Arrived>, Error> {
+        if let Some(arrived) = self.try_take(call, lane, source, tags)? {
+            return Ok(Some(arrived));
+        }
         let mut found = Ok(None);
         self.shared.engine.look_out(self.own_world_rank(), &mut || {
             found = self.try_take(call, lane, source, tags);
             !matches!(found, Ok(None))
         });
-        if let Some(arrived) = found? {
-            return Ok(arrived.into_envelope());
-        }
-        let mut posted = self.post(call, lane, source, tags, true)?;
-        match self.outcome(call, lane, &mut posted, source, tags).await? {
-            ReceiveOutcome::Took(arrived) => Ok(arrived.into_envelope()),
-            other => unreachable!("a receive takes its message: {other:?}"),
-        }
+        found
     }
 
     /// The next message of an agreement, of any rank. `None` if there is none and `awaited` has
@@ -165,7 +231,8 @@ impl Communicator {
         let mut posted = self.mailbox().post(pattern, awaits, true);
         let CallSite { name, rank, place } = call;
         let object = || format!("the message of {name} from rank {awaited}, as rank {rank}, at {place}");
-        match posted.collect(call, object).await {
+        posted.wait(call, object).await;
+        match posted.collect() {
             ReceiveOutcome::Took(arrived) => Ok(Some(arrived.into_envelope())),
             ReceiveOutcome::Ended(ended) if ended.rank as usize == self.world_rank(rank) => {
                 Err(self.ended(call, ended, "it takes no part"))
@@ -173,5 +240,14 @@ impl Communicator {
             ReceiveOutcome::Ended(_) => Ok(None),
             other => unreachable!("no revocation ends the receive of an agreement: {other:?}"),
         }
+    }
+}
+
+/// What a receive or probe waits for, in words.
+fn awaited_message(call: CallSite, lane: MessageLane, source: Source, tags: Tags) -> String {
+    let CallSite { name, rank, place } = call;
+    match lane.is_collective() {
+        true => format!("the message of {name} from {source}, as rank {rank}, at {place}"),
+        false => format!("a message from {source} with {tags}, as rank {rank}, at {place}"),
     }
 }

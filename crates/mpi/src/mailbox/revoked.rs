@@ -70,7 +70,7 @@ impl Mailbox {
         let left: Vec<_> = arrived.into_iter().map(|key| state.arrived.remove(key)).collect();
         let sends = state.revoked.sends.remove(&context).unwrap_or_default();
         drop(state);
-        after.happen();
+        after.happen(self);
         // The senders of these messages end by the revocation that they hear of.
         drop(left);
         for send in sends.iter().filter_map(Weak::upgrade) {
@@ -81,6 +81,7 @@ impl Mailbox {
     }
 
     /// Whether a communicator is revoked.
+    #[inline]
     pub(crate) fn is_revoked(&self, context: u64) -> bool {
         self.has_revoked.load(Ordering::Acquire) && self.lock().is_revoked(context)
     }

@@ -1,4 +1,5 @@
-//! Starting a persistent operation allocates nothing, between ranks of one process.
+//! Starting a persistent operation allocates nothing, between ranks of one process, and nor does a
+//! message of few elements.
 
 use selvedge_mpi::{Communicator, Error, Parts, op, run};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -109,6 +110,32 @@ fn of_messages() {
 fn of_collectives() {
     let counts = selvedge_core::round_robin(run(3, collectives)).unwrap().unwrap();
     assert_eq!(counts, [0; 3]);
+}
+
+/// Elements that lie in the message, to and fro between ranks that wait for one another.
+#[test]
+fn of_few_elements() {
+    let program = async |world: Communicator| {
+        let (rank, other) = (world.rank(), 1 - world.rank());
+        let (mut before, mut row) = (0, [0_u64; 3]);
+        for round in 0..ALL {
+            if round == FIRST {
+                before = COUNT.get();
+            }
+            if rank == 0 {
+                world.send_slice(other, (), &[round, 7, 8]).await?;
+            }
+            world.recv_into(other, (), &mut row).await?;
+            assert_eq!(row, [round, 7, 8]);
+            if rank == 1 {
+                world.send_slice(other, (), &row).await?;
+            }
+        }
+        Ok::<_, Error>(COUNT.get() - before)
+    };
+    let counts = selvedge_core::round_robin(run(2, program)).unwrap().unwrap();
+    // The end of the one rank lies within the count of the other.
+    assert_eq!(counts.into_iter().min(), Some(0));
 }
 
 /// What is counted is counted: the same messages by calls that are not persistent.
