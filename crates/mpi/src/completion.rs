@@ -104,13 +104,13 @@ impl<T> Completion<T> {
 
     /// Waits for the event, and leaves its value. A report of what threads wait for says: "waits to
     /// `call`", and what `object` gives.
+    #[expect(clippy::manual_async_fn, reason = "an async function has its arguments twice in its memory")]
     pub(crate) fn wait<O: Fn() -> String>(
         &self,
         place: &'static Location<'static>,
         call: &'static str,
         object: O,
     ) -> impl Future<Output = ()> + use<'_, T, O> {
-        // Not an async function, which would have its arguments twice in its memory.
         async move {
             let mut waiting = pin!(self.queue.wait_at::<HasCome>((), place));
             poll_fn(|cx| {

@@ -182,6 +182,7 @@ impl Mailbox {
     /// # Complexity
     /// Constant, however many messages and receives are there.
     #[inline]
+    #[expect(clippy::result_large_err, reason = "a refused message is given back, which is rare")]
     pub fn deliver(&self, envelope: Envelope) -> Result<(), (EndedRank, Envelope)> {
         let mut after = After::default();
         let mut state = self.lock();

@@ -143,6 +143,7 @@ impl Communicator {
     }
 
     /// What `open` makes of the first message that matches, when it comes.
+    #[expect(clippy::manual_async_fn, reason = "an async function has its arguments twice in its memory")]
     pub(crate) fn receive_with<T>(
         &self,
         call: CallSite,
@@ -151,8 +152,6 @@ impl Communicator {
         tags: Tags,
         open: impl FnOnce(Envelope) -> Result<T, Error> + Send,
     ) -> impl Future<Output = Result<T, Error>> + Send {
-        // Not an async function, which would have its arguments twice in its memory. A rank may
-        // have ten thousand threads that wait here.
         async move {
             // Paid before, because a message that was taken would be lost if this were dropped
             // here.

@@ -12,6 +12,7 @@ use selvedge_core::budget;
 
 impl Communicator {
     /// Sends a payload as a message of the program, and waits for the end of the send.
+    #[expect(clippy::manual_async_fn, reason = "an async function has its arguments twice in its memory")]
     pub(crate) fn send_payload<P: SentPayload>(
         &self,
         call: CallSite,
@@ -20,7 +21,6 @@ impl Communicator {
         payload: P,
         mode: SendMode,
     ) -> impl Future<Output = Result<(), Error>> + Send {
-        // Not an async function, which would have its arguments twice in its memory.
         async move {
             budget::pay(1).await;
             match self.begin_payload(call, to, tag, payload, mode)? {
