@@ -19,6 +19,7 @@
 //! had never been.
 
 mod ending;
+mod outcome;
 mod posted;
 mod receive_cell;
 mod revoked;
@@ -35,6 +36,7 @@ use std::ops::Deref;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
+pub(crate) use outcome::{Arrived, ReceiveOutcome};
 pub(crate) use posted::{Posted, TakenOrPosted};
 use receive_cell::ReceiveCell;
 use revoked::{HandOn, RevokedContexts};
@@ -69,13 +71,6 @@ struct MailboxState {
     seats: Vec<(Weak<dyn HearsEnd>, u32)>,
 }
 
-/// A message with its number in the order of arrival.
-#[derive(Debug)]
-pub(crate) struct Arrived {
-    envelope: Envelope,
-    order: u64,
-}
-
 /// A receive or a probe in the table.
 struct Post {
     cell: Arc<Completion<ReceiveOutcome>>,
@@ -89,15 +84,6 @@ struct Post {
 pub(crate) enum AwaitedRanks {
     One(u32),
     AnyOf(Arc<[u32]>),
-}
-
-/// How a receive or probe ends.
-#[derive(Debug)]
-pub(crate) enum ReceiveOutcome {
-    Took(Arrived),
-    Saw(Status),
-    Ended(EndedRank),
-    Revoked,
 }
 
 /// What must be done after the lock is released.
@@ -455,28 +441,6 @@ impl MailboxState {
                     ranks.iter().filter(|rank| !is_borne(rank)).filter_map(|rank| self.ended.get(rank));
                 ended.find(|ended| ended.failed).copied()
             }
-        }
-    }
-}
-
-impl Arrived {
-    /// The empty message of the null rank.
-    pub(crate) fn of_null_rank() -> Arrived {
-        Arrived { envelope: Envelope::of_null_rank(), order: 0 }
-    }
-
-    pub(crate) fn into_envelope(self) -> Envelope {
-        self.envelope
-    }
-
-    pub(crate) fn status(&self) -> Status {
-        self.envelope.status()
-    }
-
-    /// A receive has taken the message: a synchronous sender is told.
-    fn told(&mut self) {
-        if let Some(matched) = self.envelope.matched.take() {
-            matched.tell(Ok(()));
         }
     }
 }

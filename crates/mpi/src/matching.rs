@@ -191,7 +191,7 @@ impl<T> MatchTable<T> {
         is_right(&entry.as_ref()?.0, *listed).then_some(self.unlisted)
     }
 
-    /// The one of two entries that came first.
+    /// Of two entries the entry that came first.
     fn earlier(&self, one: Option<EntryKey>, other: Option<EntryKey>) -> Option<EntryKey> {
         match (one, other) {
             (Some(one), Some(other)) if self.order(other) < self.order(one) => Some(other),

@@ -4,7 +4,7 @@
 //! lies in memory of its own. An OS thread keeps those of the receives that have ended on it. So a
 //! receive allocates none, and takes no lock for it.
 
-use super::ReceiveOutcome;
+use super::outcome::ReceiveOutcome;
 use crate::completion::Completion;
 use std::cell::RefCell;
 use std::ops::Deref;
