@@ -9,6 +9,7 @@ use crate::completion::Completion;
 use std::cell::RefCell;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 /// The completion of one receive. Dropping it keeps the memory for a later receive, so its outcome
 /// has been taken before, if it has come: `Posted` does so.
@@ -51,6 +52,8 @@ impl Drop for ReceiveCell {
         if Arc::strong_count(&cell) > 1 || cell.is_given_up() {
             return;
         }
+        // The delivery has released its handle after its last access, and the count has shown it.
+        fence(Ordering::Acquire);
         let keep = |ended: &RefCell<Vec<_>>| {
             let mut ended = ended.borrow_mut();
             if ended.len() < KEPT {
@@ -86,6 +89,7 @@ mod tests {
         let next = ReceiveCell::new();
         assert_ne!(address(&next), Arc::as_ptr(&delivery));
     }
+
     #[test]
     fn what_was_given_up_is_not_used_again() {
         let cell = ReceiveCell::new();
