@@ -9,7 +9,7 @@ use smoltcp::wire::{
 use std::net::{IpAddr, SocketAddr};
 
 /// The bytes before the packet in an Ethernet frame.
-const ETHERNET: usize = 14;
+pub(crate) const ETHERNET: usize = 14;
 
 /// The packet with a segment that has no contents.
 pub(crate) fn packet(from: SocketAddr, to: SocketAddr, segment: &TcpRepr<'_>) -> Vec<u8> {
@@ -162,17 +162,9 @@ fn adjusted(sum: u16, old: u32, new: u32) -> u16 {
 /// The frame with the segment of another one, but with this number and these contents. It ends its
 /// direction, and pushes, only if it is the `last` part.
 fn with_contents(frame: &[u8], first: TcpSeqNumber, contents: &[u8], last: bool) -> Vec<u8> {
-    let (start, heads) = places(frame);
+    let (_, heads) = places(frame);
     let mut part = [&frame[..heads], contents].concat();
-    let length = part.len();
-    if is_four(frame) {
-        let mut packet = Ipv4Packet::new_unchecked(&mut part[ETHERNET..]);
-        packet.set_total_len((length - ETHERNET) as u16);
-        packet.fill_checksum();
-    } else {
-        let mut packet = Ipv6Packet::new_unchecked(&mut part[ETHERNET..]);
-        packet.set_payload_len((length - start) as u16);
-    }
+    set_packet_length(&mut part);
     within_frame(&mut part, |bytes, from, to| {
         let mut segment = TcpPacket::new_unchecked(bytes);
         segment.set_seq_number(first);
@@ -185,19 +177,39 @@ fn with_contents(frame: &[u8], first: TcpSeqNumber, contents: &[u8], last: bool)
     part
 }
 
-fn is_four(frame: &[u8]) -> bool {
+/// Makes the head of the packet in a frame say how long the packet is.
+pub(crate) fn set_packet_length(frame: &mut [u8]) {
+    let (length, start) = (frame.len(), start(frame));
+    if is_four(frame) {
+        let mut packet = Ipv4Packet::new_unchecked(&mut frame[ETHERNET..]);
+        packet.set_total_len((length - ETHERNET) as u16);
+        packet.fill_checksum();
+    } else {
+        let mut packet = Ipv6Packet::new_unchecked(&mut frame[ETHERNET..]);
+        packet.set_payload_len((length - start) as u16);
+    }
+}
+
+/// Whether the packet in a frame is one of IPv4.
+pub(crate) fn is_four(frame: &[u8]) -> bool {
     frame[12..ETHERNET] == [8, 0]
+}
+
+/// Where the segment of a frame begins.
+pub(crate) fn start(frame: &[u8]) -> usize {
+    ETHERNET + if is_four(frame) { 20 } else { 40 }
 }
 
 /// Where the segment of a frame begins, and its contents.
 fn places(frame: &[u8]) -> (usize, usize) {
-    let start = ETHERNET + if is_four(frame) { 20 } else { 40 };
+    let start = start(frame);
     let segment = TcpPacket::new_unchecked(&frame[start..]);
     (start, start + usize::from(segment.header_len()))
 }
 
-fn number(frame: &[u8]) -> TcpSeqNumber {
-    TcpPacket::new_unchecked(&frame[places(frame).0..]).seq_number()
+/// The number of the segment in a frame.
+pub(crate) fn number(frame: &[u8]) -> TcpSeqNumber {
+    TcpPacket::new_unchecked(&frame[start(frame)..]).seq_number()
 }
 
 /// Divides a frame with a packet longer than `most` into frames with packets that are not: the

@@ -5,6 +5,7 @@ pub(crate) mod loopback;
 pub(crate) mod packet;
 mod runs;
 pub(crate) mod simulated;
+mod sums;
 pub(crate) mod tap;
 
 use std::io;

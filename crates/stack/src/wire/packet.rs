@@ -1,5 +1,7 @@
 //! A network interface of the kernel as a wire, by a packet socket.
 
+use super::runs::HEAD;
+use super::sums::words_sum;
 use super::{Receiving, Wire};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 use selvedge_io::NonBlocking;
@@ -11,11 +13,9 @@ use std::sync::Mutex;
 
 /// The frames that one call takes at most.
 const BATCH: usize = 64;
-/// What the kernel writes before each frame: `struct virtio_net_hdr`.
-const HEADER: usize = 10;
 /// The kernel hands over segments of a connection in one frame, of up to 64 KiB, before it would
 /// split them for the device.
-const FRAME: usize = HEADER + 18 + (64 << 10);
+const FRAME: usize = HEAD + 18 + (64 << 10);
 
 /// A packet socket of Linux, at a network interface such as a veth pair's end or an Ethernet
 /// card: it sends and takes all frames there.
@@ -85,7 +85,7 @@ fn set_option<T: Copy>(socket: &OwnedFd, option: c_int, value: &T) -> io::Result
 
 impl Wire for PacketSocket {
     fn send(&self, frame: &[u8]) {
-        let parts = [IoSlice::new(&[0; HEADER]), IoSlice::new(frame)];
+        let parts = [IoSlice::new(&[0; HEAD]), IoSlice::new(frame)];
         // The trait promises no delivery: a full queue loses the frame.
         let _ = rustix::io::writev(self.socket.get_ref(), &parts);
     }
@@ -109,7 +109,7 @@ impl Wire for PacketSocket {
 /// The frame in what the kernel has handed over, with the checksum that the kernel leaves to the
 /// device; none if it is several datagrams in one.
 fn complete(bytes: &[u8]) -> Option<Vec<u8>> {
-    let (header, frame) = bytes.split_at_checked(HEADER)?;
+    let (header, frame) = bytes.split_at_checked(HEAD)?;
     let word = |at: usize| usize::from(u16::from_ne_bytes([header[at], header[at + 1]]));
     // What the kernel has put together: nothing, or segments of TCP over IPv4 or IPv6. A bit tells
     // of congestion.
@@ -128,14 +128,8 @@ fn complete(bytes: &[u8]) -> Option<Vec<u8>> {
 
 /// The checksum of IP. The bytes have the sum of the header before them in the checksum's place.
 fn checksum(bytes: &[u8]) -> u16 {
-    let (pairs, last) = bytes.as_chunks::<2>();
-    let mut sum: u64 = pairs.iter().map(|pair| u64::from(u16::from_be_bytes(*pair))).sum();
-    sum += last.first().map_or(0, |byte| u64::from(*byte) << 8);
-    while sum > 0xFFFF {
-        sum = (sum >> 16) + (sum & 0xFFFF);
-    }
     // A datagram's checksum of 0 would say that there is none.
-    match !(sum as u16) {
+    match !words_sum(bytes, 0) {
         0 => 0xFFFF,
         sum => sum,
     }

@@ -2,6 +2,8 @@
 //! one long frame, with a head that says how it is divided. The kernel then looks at it once, and
 //! divides it only if it goes on to a device that takes no long frames.
 
+use super::sums::words_sum;
+use crate::segments::{is_four, number, set_packet_length, start};
 use std::ops::Range;
 
 /// The bytes of the head before each frame of such a device: the kernel's `virtio_net_hdr`.
@@ -23,38 +25,31 @@ struct FrameParts {
 impl FrameParts {
     /// Those of a frame, if it has a segment of TCP behind plain heads.
     fn of(frame: &[u8]) -> Option<FrameParts> {
-        let segment = match frame.get(12..15)? {
-            [8, 0, 0x45] if *frame.get(23)? == 6 => 34,
-            [0x86, 0xDD, _] if *frame.get(20)? == 6 => 54,
+        match frame.get(12..15)? {
+            [8, 0, 0x45] if *frame.get(23)? == 6 => {}
+            [0x86, 0xDD, _] if *frame.get(20)? == 6 => {}
             _ => return None,
-        };
+        }
+        let segment = start(frame);
         let contents = segment + usize::from(*frame.get(segment + 12)? >> 4) * 4;
         (contents >= segment + 20 && frame.len() >= contents).then_some(FrameParts { segment, contents })
     }
 
-    fn is_four(self) -> bool {
-        self.segment == 34
-    }
-
     /// The parts of the heads that differ in the frames of a run: lengths, sums, numbers, marks.
-    fn own(self) -> [Range<usize>; 4] {
+    /// `four`: of IPv4.
+    fn own(self, four: bool) -> [Range<usize>; 4] {
         let tcp = self.segment;
-        let ip = if self.is_four() { [16..20, 24..26] } else { [18..20, 18..20] };
+        let ip = if four { [16..20, 24..26] } else { [18..20, 18..20] };
         let [length, sum] = ip;
         [length, sum, tcp + 4..tcp + 8, tcp + 13..tcp + 14]
     }
-}
-
-fn sequence(frame: &[u8], parts: FrameParts) -> u32 {
-    let at = parts.segment + 4;
-    u32::from_be_bytes([frame[at], frame[at + 1], frame[at + 2], frame[at + 3]])
 }
 
 /// Whether the heads of two frames are those of segments that differ in their places alone.
 fn alike(one: &[u8], other: &[u8], parts: FrameParts) -> bool {
     let sum = parts.segment + 16..parts.segment + 18;
     let mut from = 0;
-    for own in parts.own().into_iter().chain([sum, parts.contents..parts.contents]) {
+    for own in parts.own(is_four(one)).into_iter().chain([sum, parts.contents..parts.contents]) {
         if from < own.start && one[from..own.start] != other[from..own.start] {
             return false;
         }
@@ -75,7 +70,7 @@ pub(super) fn run(frames: &[Vec<u8>]) -> usize {
             && (1..=each).contains(&(next.len() - parts.contents))
             && total + next.len() <= LONGEST
             && next[parts.segment + 13] & !(FIN | PSH) == ACK
-            && sequence(next, parts) == sequence(last, parts).wrapping_add(each as u32)
+            && number(next) == number(last) + each
             && alike(first, next, parts);
         if !full || !fits {
             return before + 1;
@@ -86,19 +81,6 @@ pub(super) fn run(frames: &[Vec<u8>]) -> usize {
     frames.len()
 }
 
-/// The sum of the words of some bytes, an odd one as the upper half of a word.
-fn sum(bytes: &[u8]) -> u32 {
-    let words = bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)));
-    words.sum()
-}
-
-fn folded(mut sum: u32) -> u16 {
-    while sum > 0xFFFF {
-        sum = (sum >> 16) + (sum & 0xFFFF);
-    }
-    sum as u16
-}
-
 /// Makes one frame with its head of a [`run`] of two frames or more. The kernel makes the checksum
 /// of the segment, and expects the sum of the addresses in its place.
 pub(super) fn join(frames: &[Vec<u8>], into: &mut Vec<u8>) {
@@ -106,9 +88,9 @@ pub(super) fn join(frames: &[Vec<u8>], into: &mut Vec<u8>) {
     let (Some(first), Some(last)) = (frames.first(), frames.last()) else { return };
     let Some(parts) = FrameParts::of(first) else { return };
     let FrameParts { segment, contents } = parts;
-    let each = (first.len() - contents) as u16;
+    let (each, four) = ((first.len() - contents) as u16, is_four(first));
     // It has a checksum to make, and is divided by TCP over this version of IP.
-    into.extend([1, if parts.is_four() { 1 } else { 4 }]);
+    into.extend([1, if four { 1 } else { 4 }]);
     for number in [contents as u16, each, segment as u16, 16] {
         into.extend(number.to_ne_bytes());
     }
@@ -116,17 +98,10 @@ pub(super) fn join(frames: &[Vec<u8>], into: &mut Vec<u8>) {
     frames.iter().for_each(|frame| into.extend_from_slice(&frame[contents..]));
     let frame = &mut into[HEAD..];
     let length = frame.len() - segment;
-    let addresses = if parts.is_four() { 26..34 } else { 22..54 };
-    if parts.is_four() {
-        frame[16..18].copy_from_slice(&((length + 20) as u16).to_be_bytes());
-        frame[24..26].fill(0);
-        let whole = !folded(sum(&frame[14..34]));
-        frame[24..26].copy_from_slice(&whole.to_be_bytes());
-    } else {
-        frame[18..20].copy_from_slice(&(length as u16).to_be_bytes());
-    }
+    let addresses = if four { 26..34 } else { 22..54 };
+    set_packet_length(frame);
     frame[segment + 13] = last[segment + 13];
-    let expected = folded(sum(&frame[addresses]) + 6 + length as u32);
+    let expected = words_sum(&frame[addresses], 6 + length as u32);
     frame[segment + 16..segment + 18].copy_from_slice(&expected.to_be_bytes());
 }
 
@@ -170,7 +145,7 @@ mod tests {
             assert!(joined[HEAD..sum] == whole[..at.segment + 16]);
             assert!(joined[sum + 2..] == whole[at.segment + 18..]);
             let mut all = joined[HEAD + at.segment..].to_vec();
-            let made = !folded(super::sum(&all));
+            let made = !words_sum(&all, 0);
             all[16..18].copy_from_slice(&made.to_be_bytes());
             assert_eq!(all, whole[at.segment..]);
             let size = u16::from_ne_bytes([joined[4], joined[5]]);
