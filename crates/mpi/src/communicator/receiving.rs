@@ -12,17 +12,22 @@ use selvedge_core::budget;
 use std::ops::Deref;
 
 impl Communicator {
-    /// What a receive or probe asks the mailbox for.
+    /// What a receive or probe asks the mailbox for. `None` if it is of the null rank: it is over
+    /// at once.
     ///
     /// # Errors
-    /// If there is no such rank.
+    /// If the communicator is revoked, or there is no such rank.
     fn asked(
         &self,
         call: CallSite,
         lane: MessageLane,
         source: Source,
         tags: Tags,
-    ) -> Result<(Pattern, AwaitedRanks), Error> {
+    ) -> Result<Option<(Pattern, AwaitedRanks)>, Error> {
+        self.check_revoked(call, lane)?;
+        if source.is_null() {
+            return Ok(None);
+        }
         let (source, awaited) = match source {
             Source::Rank(rank) => {
                 self.check_rank(rank, call, ErrorClass::Rank)?;
@@ -34,7 +39,7 @@ impl Communicator {
             Tags::One(tag) => Some(tag.0),
             Tags::Any => None,
         };
-        Ok((Pattern { context: lane.context, source, tag }, awaited))
+        Ok(Some((Pattern { context: lane.context, source, tag }, awaited)))
     }
 
     /// Posts a receive, or a probe.
@@ -46,12 +51,10 @@ impl Communicator {
         tags: Tags,
         takes: bool,
     ) -> Result<Posted, Error> {
-        self.check_revoked(call, lane)?;
-        if source.is_null() {
-            return Ok(Posted::of_null_rank(self.mailbox().clone(), takes));
-        }
-        let (pattern, awaited) = self.asked(call, lane, source, tags)?;
-        Ok(self.mailbox().post(pattern, awaited, takes))
+        Ok(match self.asked(call, lane, source, tags)? {
+            Some((pattern, awaited)) => self.mailbox().post(pattern, awaited, takes),
+            None => Posted::of_null_rank(self.mailbox().clone(), takes),
+        })
     }
 
     /// Waits for the outcome of a posted receive or probe.
@@ -103,12 +106,10 @@ impl Communicator {
         source: Source,
         tags: Tags,
     ) -> Result<Option<Arrived>, Error> {
-        self.check_revoked(call, lane)?;
-        if source.is_null() {
-            return Ok(Some(Arrived::of_null_rank()));
-        }
-        let (pattern, _) = self.asked(call, lane, source, tags)?;
-        Ok(self.mailbox().try_take(&pattern))
+        Ok(match self.asked(call, lane, source, tags)? {
+            Some((pattern, _)) => self.mailbox().try_take(&pattern),
+            None => Some(Arrived::of_null_rank()),
+        })
     }
 
     /// The status of the first message of the program that matches, if it is there.
@@ -118,12 +119,10 @@ impl Communicator {
         source: Source,
         tags: Tags,
     ) -> Result<Option<Status>, Error> {
-        self.check_revoked(call, self.own())?;
-        if source.is_null() {
-            return Ok(Some(Arrived::of_null_rank().status()));
-        }
-        let (pattern, _) = self.asked(call, self.own(), source, tags)?;
-        Ok(self.mailbox().try_see(&pattern))
+        Ok(match self.asked(call, self.own(), source, tags)? {
+            Some((pattern, _)) => self.mailbox().try_see(&pattern),
+            None => Some(Arrived::of_null_rank().status()),
+        })
     }
 
     /// Puts a message back that was taken, at its place in the order.
@@ -182,11 +181,9 @@ impl Communicator {
         {
             return Ok(TakenOrPosted::Taken(arrived));
         }
-        self.check_revoked(call, lane)?;
-        if source.is_null() {
+        let Some((pattern, awaited)) = self.asked(call, lane, source, tags)? else {
             return Ok(TakenOrPosted::Taken(Arrived::of_null_rank()));
-        }
-        let (pattern, awaited) = self.asked(call, lane, source, tags)?;
+        };
         let found = Mailbox::take_or_post(&**self.mailbox(), pattern, awaited);
         if matches!(found, TakenOrPosted::Posted(_)) {
             // Its price belongs to a message that is there.
