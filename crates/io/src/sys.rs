@@ -62,6 +62,14 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
 
+/// The owner of a descriptor that a kernel beside the real one has just made.
+///
+/// # Panics
+/// If the number is that of a real descriptor.
+pub(crate) fn beside(raw: RawFd) -> Fd {
+    Fd::simulated(raw)
+}
+
 /// Another descriptor of the same open file.
 ///
 /// # Errors

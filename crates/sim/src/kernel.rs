@@ -274,4 +274,20 @@ impl KernelCalls for Kernel {
     fn interrupt(&mut self) -> Result<()> {
         if self.random.happens(self.conditions.interrupted) { Err(Errno::INTR) } else { Ok(()) }
     }
+
+    fn datagrams(&mut self) -> Result<&mut dyn DatagramCalls> {
+        Ok(self)
+    }
+
+    fn pipes(&mut self) -> Result<&mut dyn PipeCalls> {
+        Ok(self)
+    }
+
+    fn files(&mut self) -> Result<&mut dyn FileCalls> {
+        Ok(self)
+    }
+
+    fn signals(&mut self) -> Result<&mut dyn SignalCalls> {
+        Ok(self)
+    }
 }

@@ -210,6 +210,6 @@ pub struct Ended<T> {
 /// ```
 pub fn raise(signal: Signal) -> usize {
     let bit = signal.bit().unwrap_or_else(|| panic!("{signal} cannot be subscribed to"));
-    let subscriptions = interposed::with(|kernel| Ok(kernel.raise(bit)));
+    let subscriptions = interposed::with(|kernel| Ok(kernel.signals()?.raise(bit)));
     subscriptions.unwrap_or_else(|_| panic!("{signal} is raised in no simulated world"))
 }

@@ -19,7 +19,7 @@ use selvedge_core::observe::{Object, WaitReason};
 use std::io;
 use std::net::SocketAddr;
 use std::ops::Deref;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 /// A TCP socket that accepts connections.
@@ -266,6 +266,16 @@ impl TcpStream {
             Ok(TcpStream { stream: Stream::tcp(io, address) })
         };
         connect.await.map_err(doing(format_args!("connect to {address}")))
+    }
+
+    /// A connection to `peer` that a kernel beside the real one has made
+    /// ([`install_beside`](crate::sys::interposed::install_beside)). The value owns the descriptor.
+    ///
+    /// # Panics
+    /// If the number is that of a real descriptor.
+    #[doc(hidden)]
+    pub fn of_kernel_beside(fd: RawFd, peer: SocketAddr) -> TcpStream {
+        TcpStream { stream: Stream::tcp(NonBlocking::assume(sys::beside(fd)), peer) }
     }
 
     /// The address of this end.

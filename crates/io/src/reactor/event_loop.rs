@@ -280,9 +280,10 @@ impl EventLoop {
         table.homebound.drain(..).for_each(|thread| cpu.make_ready(thread));
         table.reactor.tidy();
         let mut wait = timeout.map(|t| t.min(WAIT_MAX));
-        if found || table.reactor.resolve() {
-            // A thread is ready already; or perhaps all sleepers have given up, and nothing is left
-            // to wait for.
+        let beside = sys::has_events_beside(&self.epoll);
+        if found || beside || table.reactor.resolve() {
+            // A thread is ready already, or a kernel beside the real one has made it so; or perhaps
+            // all sleepers have given up, and nothing is left to wait for.
             wait = Some(Duration::ZERO);
         }
         if wait != Some(Duration::ZERO)
@@ -314,7 +315,7 @@ impl EventLoop {
         // foreign waker, and the waker's code may make calls that add notes.
         table.take_drained();
         let outside = asleep.then(|| table.leave());
-        let taken = match look {
+        let taken = match look || beside {
             true => sys::epoll_wait(&self.epoll, &mut self.batch[..], timespec.as_ref()),
             false => Ok(&[][..]),
         };

@@ -23,7 +23,7 @@ pub fn datagram_socket(family: AddressFamily) -> Result<Fd> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         Ok(rustix::net::socket_with(family, SocketType::DGRAM, flags, None)?.into())
     };
-    make(Call::Socket, real, |kernel| Ok(Fd::simulated(kernel.datagram_socket(family)?)))
+    make(Call::Socket, real, |kernel| Ok(Fd::simulated(kernel.datagrams()?.datagram_socket(family)?)))
 }
 
 /// Two Unix datagram sockets in non-blocking mode, connected to each other.
@@ -37,7 +37,7 @@ pub fn datagram_pair() -> Result<(Fd, Fd)> {
         Ok((one.into(), other.into()))
     };
     make(Call::SocketPair, real, |kernel| {
-        let (one, other) = kernel.datagram_pair()?;
+        let (one, other) = kernel.datagrams()?.datagram_pair()?;
         Ok((Fd::simulated(one), Fd::simulated(other)))
     })
 }
@@ -78,7 +78,7 @@ fn receive_simulated(
     let unreal = |_: BorrowedFd<'_>, _| Err(Errno::BADF);
     on(Call::Recv, fd, unreal, |kernel, fd, _| {
         kernel.interrupt()?;
-        let (bytes, from) = kernel.receive_from(fd, buffer.len(), peek)?;
+        let (bytes, from) = kernel.datagrams()?.receive_from(fd, buffer.len(), peek)?;
         buffer[..bytes.len()].copy_from_slice(&bytes);
         Ok((bytes.len(), from))
     })
@@ -93,7 +93,7 @@ pub fn send_to(fd: impl AsFd, bytes: &[u8], to: &SocketAddrAny) -> Result<usize>
     let real = |fd: BorrowedFd<'_>, _| sendto(fd, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT, to);
     on(Call::Send, fd, real, |kernel, fd, _| {
         kernel.interrupt()?;
-        kernel.send_to(fd, bytes, to)
+        kernel.datagrams()?.send_to(fd, bytes, to)
     })
 }
 
@@ -114,5 +114,5 @@ pub fn set_datagram_option(fd: impl AsFd, option: DatagramOption) -> Result<()> 
         DatagramOption::MulticastLoopV4(yes) => sockopt::set_ip_multicast_loop(fd, yes),
         DatagramOption::MulticastLoopV6(yes) => sockopt::set_ipv6_multicast_loop(fd, yes),
     };
-    on(Call::SetOption, fd, real, |kernel, fd, _| kernel.set_datagram_option(fd, option))
+    on(Call::SetOption, fd, real, |kernel, fd, _| kernel.datagrams()?.set_datagram_option(fd, option))
 }

@@ -69,7 +69,8 @@ fn open_at(
     real: impl FnOnce() -> Result<Fd>,
 ) -> Result<Fd> {
     make(Call::Open, real, |kernel| {
-        let opened = kernel.open(directory.as_raw_fd(), path.to_bytes(), flags, mode.bits(), resolve)?;
+        let opened =
+            kernel.files()?.open(directory.as_raw_fd(), path.to_bytes(), flags, mode.bits(), resolve)?;
         Ok(Fd::simulated(opened))
     })
 }
@@ -109,7 +110,7 @@ pub fn status(file: impl AsFd) -> Result<FileStatus> {
         })
     };
     on(Call::Stat, file, real, |kernel, file, _| {
-        let Known { ino, mode, len, modified, changed, .. } = kernel.stat(file, b"", true)?;
+        let Known { ino, mode, len, modified, changed, .. } = kernel.files()?.stat(file, b"", true)?;
         let stamp = |nanos: u64| ((nanos / NANOS) as i64, (nanos % NANOS) as u32);
         Ok(FileStatus {
             device: DEVICE,
@@ -142,7 +143,7 @@ pub(crate) fn stat(directory: impl AsFd, path: &CStr, flags: AtFlags, mask: Stat
         if path.is_empty() && !is_open {
             return Err(Errno::NOENT);
         }
-        let known = kernel.stat(directory.as_raw_fd(), path.to_bytes(), follow)?;
+        let known = kernel.files()?.stat(directory.as_raw_fd(), path.to_bytes(), follow)?;
         // SAFETY: a `Statx` consists of numbers, so all zeros are a valid value.
         let mut stat: Statx = unsafe { std::mem::zeroed() };
         stat.stx_mask = mask.bits();
@@ -215,7 +216,9 @@ fn read_at(
     let room = buffer.len().min(limit);
     let part = &mut buffer[..room];
     match file.as_raw_fd() {
-        raw if raw < 0 => Ok(interposed::with(|kernel| kernel.pread(raw, part, offset, flags))?.min(room)),
+        raw if raw < 0 => {
+            Ok(interposed::with(|kernel| kernel.files()?.pread(raw, part, offset, flags))?.min(room))
+        }
         _ => real(file, part),
     }
 }
@@ -228,7 +231,7 @@ pub(crate) fn pwrite(file: impl AsFd, bytes: &[u8], offset: u64) -> Result<usize
     let real =
         |file: BorrowedFd<'_>, limit| rustix::io::pwrite(file, &bytes[..bytes.len().min(limit)], offset);
     on(Call::Pwrite, file, real, |kernel, file, limit| {
-        kernel.pwrite(file, &bytes[..bytes.len().min(limit)], offset)
+        kernel.files()?.pwrite(file, &bytes[..bytes.len().min(limit)], offset)
     })
 }
 
@@ -238,7 +241,7 @@ pub(crate) fn pwrite(file: impl AsFd, bytes: &[u8], offset: u64) -> Result<usize
 /// Those of `ftruncate`.
 pub(crate) fn truncate(file: impl AsFd, len: u64) -> Result<()> {
     let real = |file: BorrowedFd<'_>, _| rustix::fs::ftruncate(file, len);
-    on(Call::Truncate, file, real, |kernel, file, _| kernel.truncate(file, len))
+    on(Call::Truncate, file, real, |kernel, file, _| kernel.files()?.truncate(file, len))
 }
 
 /// Waits until a file's content is on the disk.
@@ -250,7 +253,7 @@ pub(crate) fn sync(file: impl AsFd, only_data: bool) -> Result<()> {
         true => rustix::fs::fdatasync(file),
         false => rustix::fs::fsync(file),
     };
-    on(Call::Sync, file, real, |kernel, file, _| kernel.sync(file))
+    on(Call::Sync, file, real, |kernel, file, _| kernel.files()?.sync(file))
 }
 
 /// Sends at most `count` bytes of a file from `offset` on, and moves `offset`.
@@ -273,7 +276,7 @@ pub fn send_file(fd: impl AsFd, file: impl AsFd, offset: &mut u64, count: usize)
 
 /// Makes a change of names: the `real` call, or `change` in a simulation.
 fn change_names(call: Call, change: NameChange<'_>, real: impl FnOnce() -> Result<()>) -> Result<()> {
-    make(call, real, |kernel| kernel.change_names(change))
+    make(call, real, |kernel| kernel.files()?.change_names(change))
 }
 
 /// Creates a directory.
@@ -360,7 +363,9 @@ pub(crate) fn read_link(path: &CStr) -> Result<PathBuf> {
         let target = rustix::fs::readlinkat(CWD, path, Vec::new())?;
         Ok(OsString::from_vec(target.into_bytes()).into())
     };
-    make(Call::ReadLink, real, |kernel| Ok(OsString::from_vec(kernel.read_link(path.to_bytes())?).into()))
+    make(Call::ReadLink, real, |kernel| {
+        Ok(OsString::from_vec(kernel.files()?.read_link(path.to_bytes())?).into())
+    })
 }
 
 /// The path of a file without symbolic links, from the root.
@@ -369,7 +374,9 @@ pub(crate) fn read_link(path: &CStr) -> Result<PathBuf> {
 /// Those of `realpath`.
 pub(crate) fn canonical(path: &CStr) -> Result<PathBuf> {
     let real = || std::fs::canonicalize(as_path(path)).map_err(number_of);
-    make(Call::ReadLink, real, |kernel| Ok(OsString::from_vec(kernel.canonical(path.to_bytes())?).into()))
+    make(Call::ReadLink, real, |kernel| {
+        Ok(OsString::from_vec(kernel.files()?.canonical(path.to_bytes())?).into())
+    })
 }
 
 fn as_path(path: &CStr) -> &Path {
@@ -413,7 +420,7 @@ pub(crate) fn read_directory(path: &CStr) -> Result<Vec<(OsString, FileType)>> {
         Ok(names)
     };
     make(Call::ReadDirectory, real, |kernel| {
-        let named = kernel.names(path.to_bytes())?.into_iter();
+        let named = kernel.files()?.names(path.to_bytes())?.into_iter();
         Ok(named.map(|(name, mode)| (OsString::from_vec(name), FileType::from_raw_mode(mode))).collect())
     })
 }

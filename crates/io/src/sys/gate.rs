@@ -27,19 +27,22 @@ pub(crate) fn simulated_delay() -> Option<Duration> {
     if !is_simulated() {
         return None;
     }
-    interposed::with(|kernel| Ok(kernel.disk_delay())).ok()
+    interposed::with(|kernel| Ok(kernel.files()?.disk_delay())).ok()
 }
 
 /// Whether the simulation of this OS thread performs an operation on a file even though its thread
 /// has given the operation up.
 pub(crate) fn goes_on() -> bool {
-    interposed::with(|kernel| Ok(kernel.goes_on())).unwrap_or(false)
+    interposed::with(|kernel| Ok(kernel.files()?.goes_on())).unwrap_or(false)
 }
 
-/// Counts a call before which something stands, if nothing but the count does.
+/// Counts a call on a descriptor before which something stands, if nothing but the count changes
+/// it: the OS thread is in no simulation, there are no faults, and the descriptor is the real
+/// kernel's.
 #[inline]
-pub(super) fn only_counted(call: Call) -> Option<Counting> {
-    is_only_counted().then(|| counting(call))
+pub(super) fn only_counted(call: Call, fd: impl AsFd) -> Option<Counting> {
+    let is_real = || !interposed::is_here() && !interposed::has_faults() && fd.as_fd().as_raw_fd() >= 0;
+    (is_only_counted() || is_real()).then(|| counting(call))
 }
 
 /// Counts and times a call until the guard is dropped, if the program has asked for it. It may be a

@@ -1,14 +1,16 @@
 //! The interposition point: what stands between the functions of [`sys`](super) and the real
 //! kernel.
 //!
-//! Three things can stand there, and `INTERPOSED` says whether any of them does:
+//! Four things can stand there, and `INTERPOSED` says whether any of them does:
 //!
-//! - a **simulated kernel**, which [`install`] gives to one OS thread;
+//! - a **simulated kernel**, which [`install`] gives to one OS thread: all calls go to it;
+//! - a kernel **beside** the real one, which [`install_beside`] gives to one OS thread: the calls on
+//!   its own descriptors go to it, and all others to the real kernel;
 //! - **faults**, a function that `ask` registers for the process (`faults.rs`);
 //! - the **count** of the calls (`calls.rs`), which changes no call.
 //!
-//! The module is public for `selvedge-sim`, which installs its kernel here, and hidden because
-//! programs have no use for it: see [`kernel`](super::kernel).
+//! The module is public for `selvedge-sim` and `selvedge-stack`, which install their kernels here,
+//! and hidden because programs have no use for it: see [`kernel`](super::kernel).
 
 use super::call::Call;
 use super::kernel::KernelCalls;
@@ -20,14 +22,14 @@ use std::rc::Rc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many simulated kernels and faults there are in the process, plus [`COUNTED`] if the calls
-/// are counted. While the word is 0, a call loads it and looks at nothing else.
+/// How many other kernels and faults there are in the process, plus [`COUNTED`] if the calls are
+/// counted. While the word is 0, a call loads it and looks at nothing else.
 pub(crate) static INTERPOSED: AtomicUsize = AtomicUsize::new(0);
 
 /// The bit of [`INTERPOSED`] that says that the calls are counted.
 pub(crate) const COUNTED: usize = 1 << (usize::BITS - 1);
 
-/// Whether a simulated kernel, faults or the count stand before the real kernel.
+/// Whether another kernel, faults or the count stand before the real kernel.
 #[inline(always)]
 pub(super) fn is_interposed() -> bool {
     INTERPOSED.load(Ordering::Relaxed) != 0
@@ -57,16 +59,26 @@ pub fn number(fd: RawFd) -> Option<usize> {
 /// A simulated kernel. Its installer keeps a handle to it.
 type SharedKernel = Rc<RefCell<dyn KernelCalls>>;
 
-thread_local! {
-    static KERNEL: RefCell<Option<SharedKernel>> = const { RefCell::new(None) };
-    /// Whether this OS thread has a simulated kernel.
-    static HERE: Cell<bool> = const { Cell::new(false) };
+/// Which calls of an OS thread go to the kernel that is installed there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    /// None: there is no such kernel.
+    Nothing,
+    /// Those on its descriptors.
+    Beside,
+    /// All.
+    World,
 }
 
-/// The calls of the OS thread that made this value go to a simulated kernel. Dropping the value
-/// gives the OS thread back to the real kernel, also when a run unwinds.
+thread_local! {
+    static KERNEL: RefCell<Option<SharedKernel>> = const { RefCell::new(None) };
+    static HERE: Cell<Extent> = const { Cell::new(Extent::Nothing) };
+}
+
+/// The calls of the OS thread that made this value go to another kernel. Dropping the value gives
+/// the OS thread back to the real kernel, also when a run unwinds.
 #[derive(Debug)]
-#[must_use = "dropping it takes the simulated kernel away"]
+#[must_use = "dropping it takes the kernel away"]
 pub struct Installed {
     /// The value stays on its OS thread, because its destructor changes variables of that thread.
     _local: PhantomData<*const ()>,
@@ -74,8 +86,23 @@ pub struct Installed {
 
 /// Makes the calls of this OS thread go to a simulated kernel, as long as the result lives.
 pub fn install(kernel: SharedKernel) -> Installed {
+    install_for(Extent::World, kernel)
+}
+
+/// Makes the calls of this OS thread on descriptors of this kernel go to it, as long as the result
+/// lives. An epoll set of the real kernel may have such descriptors among its own.
+///
+/// The events of the descriptors come from threads of this OS thread alone: a loop that sleeps in
+/// the real kernel is not woken for them. The numbers in the descriptors ([`number`]) are those of
+/// real descriptors that the kernel keeps open, because the tables of the event loops have one
+/// place for both.
+pub fn install_beside(kernel: SharedKernel) -> Installed {
+    install_for(Extent::Beside, kernel)
+}
+
+fn install_for(extent: Extent, kernel: SharedKernel) -> Installed {
     KERNEL.set(Some(kernel));
-    HERE.set(true);
+    HERE.set(extent);
     INTERPOSED.fetch_add(1, Ordering::SeqCst);
     Installed { _local: PhantomData }
 }
@@ -83,14 +110,24 @@ pub fn install(kernel: SharedKernel) -> Installed {
 impl Drop for Installed {
     fn drop(&mut self) {
         INTERPOSED.fetch_sub(1, Ordering::SeqCst);
-        HERE.set(false);
+        HERE.set(Extent::Nothing);
         drop(KERNEL.take());
     }
 }
 
-/// Whether this OS thread has a simulated kernel.
+/// Whether this OS thread has a simulated kernel, to which all its calls go.
 pub(super) fn is_here() -> bool {
-    HERE.get()
+    HERE.get() == Extent::World
+}
+
+/// Whether this OS thread has a kernel beside the real one.
+pub(super) fn is_beside() -> bool {
+    HERE.get() == Extent::Beside
+}
+
+/// Whether faults of the process are asked about each call.
+pub(super) fn has_faults() -> bool {
+    FATE.get().is_some()
 }
 
 /// Calls the simulated kernel of this OS thread.

@@ -1,13 +1,15 @@
-//! The traits by which this layer calls a simulated kernel, in place of the real one.
+//! The traits by which this layer calls another kernel: a simulated one in place of the real one,
+//! or one beside it.
 //!
 //! The functions of [`sys`](super) call them for an OS thread that has such a kernel
-//! ([`install`](super::interposed::install)). `selvedge-sim` implements them. This layer knows a
-//! simulated kernel by these traits alone, so the linker leaves the simulation out of a program
-//! that does not name it.
+//! ([`install`](super::interposed::install), [`install_beside`](super::interposed::install_beside)).
+//! `selvedge-sim` implements all of them, and `selvedge-stack` those about streams. This layer knows
+//! another kernel by these traits alone, so the linker leaves the simulation out of a program that
+//! does not name it.
 //!
-//! The module is public for `selvedge-sim`, and hidden because it is no promise to programs: each
-//! system call that this layer learns adds a method, which breaks every other implementation.
-//! `selvedge-io` and `selvedge-sim` have the same version, and change together.
+//! The module is public for these two crates, and hidden because it is no promise to programs: each
+//! system call that this layer learns adds a method, which breaks every other implementation. The
+//! three crates have the same version, and change together.
 //!
 //! The traits are safe to implement. A kernel returns bytes and events as vectors, and this layer
 //! checks each descriptor's number that a kernel makes (`Fd::simulated`).
@@ -15,16 +17,15 @@
 use super::option::{DatagramOption, SocketOption};
 use rustix::event::epoll::{Event, EventFlags};
 use rustix::fs::{OFlags, ResolveFlags};
-use rustix::io::{ReadWriteFlags, Result};
+use rustix::io::{Errno, ReadWriteFlags, Result};
 use rustix::net::{AddressFamily, Shutdown, SocketAddrAny};
 use std::os::fd::{BorrowedFd, RawFd};
 use std::time::Duration;
 
-/// All calls that go to a simulated kernel. A method does what the system call of its name does,
-/// if its documentation says nothing else.
-pub trait KernelCalls:
-    SocketCalls + DatagramCalls + PipeCalls + FileCalls + SignalCalls + EpollCalls
-{
+/// All calls that go to another kernel. A method does what the system call of its name does, if its
+/// documentation says nothing else. The calls on objects that a kernel does not have fail with
+/// `EOPNOTSUPP`.
+pub trait KernelCalls: SocketCalls + EpollCalls {
     /// Closes a descriptor, if it is one of this kernel's.
     fn close(&mut self, fd: RawFd);
 
@@ -33,6 +34,22 @@ pub trait KernelCalls:
 
     /// Fails with `EINTR` if a signal interrupts the call that follows before it has any effect.
     fn interrupt(&mut self) -> Result<()>;
+
+    fn datagrams(&mut self) -> Result<&mut dyn DatagramCalls> {
+        Err(Errno::OPNOTSUPP)
+    }
+
+    fn pipes(&mut self) -> Result<&mut dyn PipeCalls> {
+        Err(Errno::OPNOTSUPP)
+    }
+
+    fn files(&mut self) -> Result<&mut dyn FileCalls> {
+        Err(Errno::OPNOTSUPP)
+    }
+
+    fn signals(&mut self) -> Result<&mut dyn SignalCalls> {
+        Err(Errno::OPNOTSUPP)
+    }
 }
 
 /// The calls on stream sockets.
@@ -51,6 +68,8 @@ pub trait SocketCalls {
     /// At most `room` bytes.
     fn recv(&mut self, fd: RawFd, room: usize) -> Result<Vec<u8>>;
     fn send(&mut self, fd: RawFd, bytes: &[u8]) -> Result<usize>;
+    /// Sends to a socket from a file. The file may be one of the real kernel's.
+    fn send_file(&mut self, socket: RawFd, file: BorrowedFd<'_>, from: u64, count: usize) -> Result<usize>;
     /// How many bytes were sent and not acknowledged.
     fn unacknowledged(&mut self, fd: RawFd) -> Result<usize>;
     fn shutdown(&mut self, fd: RawFd, how: Shutdown) -> Result<()>;
@@ -107,8 +126,6 @@ pub trait FileCalls {
     fn read_link(&mut self, path: &[u8]) -> Result<Vec<u8>>;
     /// The path without symbolic links, from the root.
     fn canonical(&mut self, path: &[u8]) -> Result<Vec<u8>>;
-    /// Sends to a socket from a file. The file may be one of the real kernel's.
-    fn send_file(&mut self, socket: RawFd, file: BorrowedFd<'_>, from: u64, count: usize) -> Result<usize>;
 }
 
 /// The calls on signals.
@@ -133,6 +150,8 @@ pub trait EpollCalls {
     /// # Errors
     /// `EDEADLK` if the call would wait for ever.
     fn epoll_wait(&mut self, set: RawFd, room: usize, timeout: Option<Duration>) -> Result<Vec<Event>>;
+    /// Whether a kernel beside the real one has events for a set of the real one.
+    fn has_events(&mut self, set: RawFd) -> bool;
 }
 
 /// The facts about a file beside its content.

@@ -47,7 +47,7 @@ pub fn recv_message_uninit(fd: impl AsFd, buffer: &mut [MaybeUninit<u8>]) -> Res
     if !is_interposed() {
         return receive(fd.as_fd(), buffer);
     }
-    if let Some(_counting) = only_counted(Call::Recv) {
+    if let Some(_counting) = only_counted(Call::Recv, &fd) {
         return receive(fd.as_fd(), buffer);
     }
     interposed(fd.as_fd(), buffer)

@@ -25,7 +25,7 @@ pub fn pipe() -> Result<(Fd, Fd)> {
         Ok((reader.into(), writer.into()))
     };
     make(Call::Pipe, real, |kernel| {
-        let (reader, writer) = kernel.pipe()?;
+        let (reader, writer) = kernel.pipes()?.pipe()?;
         Ok((Fd::simulated(reader), Fd::simulated(writer)))
     })
 }
@@ -65,7 +65,7 @@ pub fn read(fd: impl AsFd, buffer: &mut [u8]) -> Result<usize> {
     if !is_interposed() {
         return rustix::io::read(fd, buffer);
     }
-    if let Some(_counting) = only_counted(Call::Read) {
+    if let Some(_counting) = only_counted(Call::Read, &fd) {
         return rustix::io::read(fd, buffer);
     }
     let bytes = read_interposed(fd.as_fd(), buffer.len())?;
@@ -82,7 +82,7 @@ pub fn read_to_spare(fd: impl AsFd, buffer: &mut Vec<u8>) -> Result<usize> {
     if !is_interposed() {
         return rustix::io::read(fd, rustix::buffer::spare_capacity(buffer));
     }
-    if let Some(_counting) = only_counted(Call::Read) {
+    if let Some(_counting) = only_counted(Call::Read, &fd) {
         return rustix::io::read(fd, rustix::buffer::spare_capacity(buffer));
     }
     let bytes = read_interposed(fd.as_fd(), buffer.capacity() - buffer.len())?;
@@ -101,7 +101,7 @@ fn read_interposed(fd: BorrowedFd<'_>, room: usize) -> Result<Vec<u8>> {
     };
     on(Call::Read, fd, real, |kernel, fd, limit| {
         kernel.interrupt()?;
-        kernel.read(fd, room.min(limit))
+        kernel.pipes()?.read(fd, room.min(limit))
     })
 }
 
@@ -123,7 +123,7 @@ pub fn write(fd: impl AsFd, bytes: &[u8]) -> Result<usize> {
     };
     on(Call::Write, fd, real, |kernel, fd, limit| {
         kernel.interrupt()?;
-        kernel.write(fd, &bytes[..bytes.len().min(limit)])
+        kernel.pipes()?.write(fd, &bytes[..bytes.len().min(limit)])
     })
 }
 

@@ -36,7 +36,7 @@ pub(crate) unsafe fn signal_action(number: i32, action: Option<&Action>) -> Resu
 /// A subscription to signals in the simulation of this OS thread; `None` if the OS thread has no
 /// simulation.
 pub(crate) fn simulated_signals(mask: u64) -> Option<Result<Fd>> {
-    is_simulated().then(|| interposed::with(|kernel| Ok(Fd::simulated(kernel.subscribe(mask)?))))
+    is_simulated().then(|| interposed::with(|kernel| Ok(Fd::simulated(kernel.signals()?.subscribe(mask)?))))
 }
 
 /// The number of the lowest signal that has come in for a simulated subscription and has not been
@@ -45,5 +45,5 @@ pub(crate) fn simulated_signals(mask: u64) -> Option<Result<Fd>> {
 /// # Errors
 /// `EAGAIN` if there is none.
 pub(crate) fn take_simulated_signal(subscription: &Fd) -> Result<u32> {
-    interposed::with(|kernel| kernel.take_signal(subscription.0))
+    interposed::with(|kernel| kernel.signals()?.take_signal(subscription.0))
 }

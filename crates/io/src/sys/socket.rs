@@ -171,7 +171,7 @@ pub fn recv(fd: impl AsFd, buffer: &mut [u8]) -> Result<usize> {
     if !is_interposed() {
         return Ok(rustix::net::recv(fd, buffer, RecvFlags::DONTWAIT)?.0);
     }
-    if let Some(_counting) = only_counted(Call::Recv) {
+    if let Some(_counting) = only_counted(Call::Recv, &fd) {
         return Ok(rustix::net::recv(fd, buffer, RecvFlags::DONTWAIT)?.0);
     }
     let bytes = recv_interposed(fd.as_fd(), buffer.len())?;
@@ -190,7 +190,7 @@ pub fn recv_uninit(fd: impl AsFd, buffer: &mut [MaybeUninit<u8>]) -> Result<usiz
         let ((read, _), _) = rustix::net::recv(fd, buffer, RecvFlags::DONTWAIT)?;
         return Ok(read.len());
     }
-    if let Some(_counting) = only_counted(Call::Recv) {
+    if let Some(_counting) = only_counted(Call::Recv, &fd) {
         let ((read, _), _) = rustix::net::recv(fd, buffer, RecvFlags::DONTWAIT)?;
         return Ok(read.len());
     }
@@ -210,7 +210,7 @@ pub fn recv_to_spare(fd: impl AsFd, buffer: &mut Vec<u8>) -> Result<usize> {
     if !is_interposed() {
         return Ok(rustix::net::recv(fd, rustix::buffer::spare_capacity(buffer), RecvFlags::DONTWAIT)?.0);
     }
-    if let Some(_counting) = only_counted(Call::Recv) {
+    if let Some(_counting) = only_counted(Call::Recv, &fd) {
         return Ok(rustix::net::recv(fd, rustix::buffer::spare_capacity(buffer), RecvFlags::DONTWAIT)?.0);
     }
     let bytes = recv_interposed(fd.as_fd(), buffer.capacity() - buffer.len())?;

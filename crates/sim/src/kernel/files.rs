@@ -240,20 +240,7 @@ impl FileCalls for Kernel {
         self.may_fail(false)?;
         self.disk.canonical(path)
     }
-
-    /// Sends from a simulated file or a real one.
-    fn send_file(&mut self, socket: RawFd, file: BorrowedFd<'_>, from: u64, count: usize) -> Result<usize> {
-        let mut bytes = vec![0; count.min(SENDFILE_MAX)];
-        let read = match file.as_raw_fd() {
-            raw if number(raw).is_some() => self.pread(raw, &mut bytes, from, ReadWriteFlags::empty())?,
-            _ => rustix::io::pread(file, &mut bytes[..], from)?,
-        };
-        if read == 0 { Ok(0) } else { self.send(socket, &bytes[..read]) }
-    }
 }
-
-/// How many bytes one `sendfile` reads at most.
-const SENDFILE_MAX: usize = 64 * 1024;
 
 /// How many bytes of a transfer are made: at most `limit`, and with direct access whole blocks.
 fn shortened(length: usize, limit: usize, direct: bool) -> usize {

@@ -6,6 +6,10 @@
 //! the calendar (`network.rs`), so it takes time and comes in order.
 
 use super::*;
+use rustix::io::ReadWriteFlags;
+
+/// How many bytes one `sendfile` reads at most.
+const SENDFILE_MAX: usize = 64 * 1024;
 
 impl Kernel {
     /// Two streams that are each other's peers.
@@ -353,6 +357,16 @@ impl SocketCalls for Kernel {
             self.enter(at, what);
         }
         Ok(sent)
+    }
+
+    /// Sends from a simulated file or a real one.
+    fn send_file(&mut self, socket: RawFd, file: BorrowedFd<'_>, from: u64, count: usize) -> Result<usize> {
+        let mut bytes = vec![0; count.min(SENDFILE_MAX)];
+        let read = match file.as_raw_fd() {
+            raw if number(raw).is_some() => self.pread(raw, &mut bytes, from, ReadWriteFlags::empty())?,
+            _ => rustix::io::pread(file, &mut bytes[..], from)?,
+        };
+        if read == 0 { Ok(0) } else { self.send(socket, &bytes[..read]) }
     }
 
     fn unacknowledged(&mut self, fd: RawFd) -> Result<usize> {
