@@ -18,8 +18,8 @@
 // obeys commands (`commanded.rs`): it passes them on by sockets without a path (`nameless.rs`), and
 // puts the answers together (`answers.rs`).
 //
-// With `--stack` each worker has a stack of its own (`stacked.rs`), and a thread carries each of
-// its connections to the site and back (`carried.rs`).
+// With `--stack` each worker has a stack of its own (`stacked.rs`), and the site gets its
+// connections as descriptors of the worker.
 //
 // `src/bin/selvedge-load` is the load generator, with clients that are threads too.
 
@@ -27,7 +27,6 @@
 
 mod answers;
 mod background;
-mod carried;
 mod commanded;
 mod configuration;
 mod control;

@@ -64,7 +64,7 @@ pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Re
     let mut none = HandedFiles::default();
     let handed = predecessor.as_mut().map_or(&mut none, |predecessor| &mut predecessor.files);
     let log = log(&options, &process, handed)?;
-    let config = config(&options, stack.is_some(), workers)?;
+    let config = config(&options, workers)?;
     selvedge_see::name_panics();
     let several = prefork::is_one_of_several();
     let mut bound = bound(&options, stack.as_ref(), workers, handed)?;
@@ -257,16 +257,12 @@ fn log(
 
 /// The configuration of each of `workers` workers, with the process's descriptors shared out among
 /// them.
-fn config(options: &Options, is_stacked: bool, workers: usize) -> Result<Config, StartupError> {
+fn config(options: &Options, workers: usize) -> Result<Config, StartupError> {
     let is_direct = options.cache_direct > 0;
     // A file that is read past the page cache has a second descriptor.
     let for_each = if is_direct { 2 } else { 1 };
     let cached = options.cache_files.saturating_mul(for_each);
-    let mut shares = descriptors::shares(options.listen.len(), workers, cached)?;
-    if is_stacked {
-        // A connection is a pair of sockets.
-        shares.connections = shares.connections.div_ceil(2);
-    }
+    let shares = descriptors::shares(options.listen.len(), workers, cached)?;
     Ok(Config {
         limits: Limits {
             head_bytes: options.head_bytes,

@@ -2,19 +2,19 @@
 //!
 //! [`StackChoice`] is the option (`stack_choice.rs`). `running.rs` calls [`listen`] once, which
 //! opens the device, and each worker gets its [`WorkerStack`]. A worker starts a stack of its own
-//! and listens there. The stacks have the same addresses, and each flow is one worker's. A
-//! connection of the stack is carried to the site by a pair of Unix sockets (`carried.rs`): so all
+//! and listens there. The stacks have the same addresses, and each flow is one worker's. The site
+//! gets each connection of the stack as a descriptor of the worker ([`SocketDescriptors`]): so all
 //! that the site knows of the streams of its clients stays true, and the kernel's connections pay
 //! nothing.
 
-use crate::carried::Carriers;
 use crate::options::Address;
 use crate::stack_choice::{StackChoice, StackDevice};
 use selvedge_core::{JoinHandle, spawn_local};
 use selvedge_http::{Severity, Site, Stop, report};
-use selvedge_io::net::UnixStream;
-use selvedge_io::time::{sleep, timeout};
-use selvedge_stack::{FlowWire, PacketSocket, Stack, StackOptions, Tap, TcpListener, TcpOptions, Wire};
+use selvedge_io::time::sleep;
+use selvedge_stack::{
+    FlowWire, PacketSocket, SocketDescriptors, Stack, StackOptions, Tap, TcpListener, TcpOptions, Wire,
+};
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
@@ -172,47 +172,43 @@ fn shared(queues: Vec<impl Wire>, workers: usize) -> Vec<Box<dyn Wire>> {
 /// The stack of a worker that runs.
 pub(crate) struct RunningStack {
     stack: Stack,
-    carriers: Rc<Carriers>,
+    _descriptors: Rc<SocketDescriptors>,
 }
 
 impl WorkerStack {
     /// Starts the stack, and a thread for each listener that brings its connections to `site`.
     ///
     /// # Errors
-    /// Two of the addresses are the same.
+    /// Two of the addresses are the same, or the process has no descriptors left.
     pub(crate) fn start(self, site: &Rc<Site>, stop: &Stop) -> io::Result<(RunningStack, Vec<Acceptor>)> {
         let stack = Stack::start(self.options, self.wire);
-        let running = RunningStack { stack, carriers: Carriers::new() };
+        let descriptors = Rc::new(SocketDescriptors::new()?);
         let mut acceptors = Vec::new();
         for address in self.listening {
-            let listener = TcpListener::bind(&running.stack, address)?;
-            let (site, stop, carriers) = (site.clone(), stop.clone(), running.carriers.clone());
+            let listener = TcpListener::bind(&stack, address)?;
+            let (site, stop, descriptors) = (site.clone(), stop.clone(), descriptors.clone());
             acceptors.push(spawn_local(async move {
-                site.serve_by(async || accept(&listener, &carriers).await, &stop).await
+                site.serve_by(async || accept(&listener, &descriptors).await, &stop).await
             }));
         }
-        Ok((running, acceptors))
+        Ok((RunningStack { stack, _descriptors: descriptors }, acceptors))
     }
 }
 
 /// A thread that accepts connections until the server stops.
 pub(crate) type Acceptor = JoinHandle<io::Result<()>>;
 
-/// The next connection: the site's end of the pair that carries it.
+/// The next connection, as the site takes it.
 async fn accept(
     listener: &TcpListener,
-    carriers: &Rc<Carriers>,
+    descriptors: &SocketDescriptors,
 ) -> io::Result<(selvedge_io::net::Stream, Option<IpAddr>)> {
     loop {
         let (stream, peer) = listener.accept().await?;
-        match UnixStream::pair() {
-            Ok((near, far)) => {
-                carriers.start(stream, near);
-                return Ok((far.into(), Some(peer.ip())));
-            }
+        match descriptors.describe(stream) {
+            Ok(stream) => return Ok((stream.into(), Some(peer.ip()))),
             Err(error) => {
                 report(Severity::Warning, format_args!("a connection of {peer} was refused: {error}"));
-                drop(stream);
                 sleep(NO_DESCRIPTORS).await;
             }
         }
@@ -222,9 +218,8 @@ async fn accept(
 impl RunningStack {
     /// Waits until what the site has written has come to its clients, for `limit` at most.
     pub(crate) async fn finish(self, limit: Duration) {
-        let carried = timeout(limit, self.carriers.finish()).await;
         let lost = self.stack.finish(limit).await;
-        if carried.is_err() || lost > 0 {
+        if lost > 0 {
             report(Severity::Warning, format_args!("{lost} bytes did not come to their clients"));
         }
     }

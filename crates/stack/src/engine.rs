@@ -45,11 +45,12 @@ use addresses::EPHEMERAL;
 pub(crate) use addresses::PICKED_PORT;
 use connections::StackConnection;
 use cookies::SynCookies;
+use foldhash::quality::FixedState;
 use listen_queue::{Admission, ListenQueue};
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::socket::{AnySocket, tcp};
 use smoltcp::time::{Duration, Instant};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -72,8 +73,9 @@ pub(crate) struct StackEngine {
     cookies: SynCookies,
     /// The longest packets to hosts behind narrow ways; see `paths.rs`.
     paths: BTreeMap<IpAddr, u16>,
-    /// In boxes: half of the places in a map's nodes are empty.
-    connections: BTreeMap<SocketPair, Box<StackConnection>>,
+    /// In boxes, because a part of the map's places is empty. The seed of the hash is the stack's
+    /// secret, because strangers choose their ports.
+    connections: HashMap<SocketPair, Box<StackConnection>, FixedState>,
     listeners: BTreeMap<SocketAddr, ListenQueue>,
     datagrams: BTreeMap<SocketAddr, OwnSocket>,
     timers: BTreeSet<(Instant, TimerOwner)>,
@@ -131,7 +133,7 @@ impl StackEngine {
             workshop: Workshop::new(&options, now),
             cookies: SynCookies::new(options.secret),
             paths: BTreeMap::new(),
-            connections: BTreeMap::new(),
+            connections: HashMap::with_hasher(FixedState::with_seed(options.secret)),
             listeners: BTreeMap::new(),
             datagrams: BTreeMap::new(),
             timers: BTreeSet::new(),

@@ -50,6 +50,7 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 
+mod descriptors;
 mod engine;
 mod flow;
 mod frames;
@@ -65,6 +66,7 @@ mod udp;
 mod waiters;
 mod wire;
 
+pub use descriptors::SocketDescriptors;
 pub use options::StackOptions;
 pub use stack::Stack;
 pub use tcp::{TcpListener, TcpStream};

@@ -164,7 +164,8 @@ fn adjusted(sum: u16, old: u32, new: u32) -> u16 {
 fn with_contents(frame: &[u8], first: TcpSeqNumber, contents: &[u8], last: bool) -> Vec<u8> {
     let (_, heads) = places(frame);
     let mut part = [&frame[..heads], contents].concat();
-    set_packet_length(&mut part);
+    let length = part.len();
+    set_packet_length(&mut part, length);
     within_frame(&mut part, |bytes, from, to| {
         let mut segment = TcpPacket::new_unchecked(bytes);
         segment.set_seq_number(first);
@@ -177,9 +178,10 @@ fn with_contents(frame: &[u8], first: TcpSeqNumber, contents: &[u8], last: bool)
     part
 }
 
-/// Makes the head of the packet in a frame say how long the packet is.
-pub(crate) fn set_packet_length(frame: &mut [u8]) {
-    let (length, start) = (frame.len(), start(frame));
+/// Makes the head of the packet in a frame say that the frame is `length` bytes long. The contents
+/// of the segment may be elsewhere.
+pub(crate) fn set_packet_length(frame: &mut [u8], length: usize) {
+    let start = start(frame);
     if is_four(frame) {
         let mut packet = Ipv4Packet::new_unchecked(&mut frame[ETHERNET..]);
         packet.set_total_len((length - ETHERNET) as u16);

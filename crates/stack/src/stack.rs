@@ -23,7 +23,7 @@ use std::time::Duration;
 /// [`finish`](Self::finish) waits for that, and tells how much was lost. When the program ends, its
 /// threads end, and those of the stack too.
 ///
-/// A frame costs one search in an ordered map of the connections, and each operation of a socket
+/// A frame costs one search in a table of the connections, and each operation of a socket
 /// takes the one lock of the stack. A frame for an address of the stack itself does not go to the
 /// wire: the stack takes it.
 ///
@@ -175,6 +175,8 @@ impl StackState {
         };
         if !frames.is_empty() {
             self.wire.send_all(&frames);
+            let mut engine = self.engine.lock().unwrap();
+            frames.into_iter().for_each(|frame| engine.frames.spare.keep(frame));
         }
         let sleeper = {
             let mut alarm = self.alarm.lock().unwrap();

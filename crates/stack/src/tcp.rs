@@ -3,14 +3,16 @@
 use crate::flow::SocketPair;
 use crate::stack::{Stack, broken};
 use crate::tcp_options::TcpOptions;
+use crate::waiters::SocketWaiters;
 use selvedge_io::io::{Read, Write};
 use smoltcp::socket::tcp::{RecvError, Socket, State};
 use std::fmt;
 use std::future::poll_fn;
 use std::io::{self, ErrorKind};
 use std::net::{Shutdown, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 /// A socket that accepts connections to a [`Stack`].
@@ -153,10 +155,7 @@ impl TcpStream {
             let result = engine.with_tcp(self.flow, now, |socket, over, waiters| {
                 let result = if grows { None } else { f(socket, over) };
                 if result.is_none() {
-                    waiters.add(waker);
-                    let waker = waiters.clone().into();
-                    socket.register_recv_waker(&waker);
-                    socket.register_send_waker(&waker);
+                    register(socket, waiters, waker, true);
                 }
                 result
             });
@@ -241,89 +240,84 @@ impl TcpStream {
         .await
     }
 
-    /// Waits until a write of this many bytes has room for at least one of them.
-    ///
-    /// # Errors
-    /// As [`readable`](Self::readable) has them.
-    pub async fn writable(&self, bytes: usize) -> io::Result<()> {
-        poll_fn(|cx| {
-            self.attempt_to_write(cx, bytes, |socket, _| {
-                (socket.can_send() || !socket.may_send()).then_some(Ok(()))
+    /// What can be done without waiting, for a caller that is not a thread. `waker` is woken when
+    /// that changes: when bytes or the end have come, and, if the caller `writes`, when there is
+    /// more room.
+    pub(crate) fn watch(&self, waker: &Waker, writes: bool) -> StreamState {
+        // To clone a waker and to drop one may run any code, so both happen outside of the lock.
+        let mut waker = Some(waker.clone());
+        let state = self.stack.operate(|engine, _| {
+            let broken = engine.broken.is_some();
+            engine.look_at(self.flow, |socket, waiters| {
+                register(socket, waiters, &mut waker, writes);
+                let over = broken || !socket.is_active();
+                StreamState {
+                    reads: over || socket.can_recv() || !socket.may_recv() || self.read_shut.load(Relaxed),
+                    read_end: over || !socket.may_recv(),
+                    writes: over || socket.can_send() || !socket.may_send(),
+                    over,
+                }
             })
-        })
-        .await
+        });
+        state.unwrap_or(StreamState { reads: true, read_end: true, writes: true, over: true })
     }
 
-    /// Copies bytes that have come without taking them, and without waiting. Returns how many: 0 at
-    /// the end, and `None` if nothing is there.
-    ///
-    /// # Errors
-    /// Those of [`read`](Self::read).
-    pub fn peek(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-        self.look(|socket, over| {
-            if let Ok(copied @ 1..) = socket.peek_slice(buffer) {
-                return Ok(Some(copied));
-            }
-            // Nothing is there, and taking it tells why.
-            match socket.recv(|_| (0, ())) {
-                Ok(()) if self.read_shut.load(Relaxed) => Ok(Some(0)),
-                Ok(()) => Ok(None),
-                Err(RecvError::Finished) => Ok(Some(0)),
-                Err(RecvError::InvalidState) if self.read_shut.load(Relaxed) => Ok(Some(0)),
+    /// Reads the bytes that are there, at most `room` of them, without waiting: nothing at the end,
+    /// and `None` if nothing is there.
+    pub(crate) fn read_now(&self, room: usize) -> io::Result<Option<Vec<u8>>> {
+        self.now(|socket, over, _| {
+            let mut bytes = vec![0; room.min(socket.recv_queue())];
+            match socket.recv_slice(&mut bytes) {
+                Ok(0) if self.read_shut.load(Relaxed) => Ok(Some(bytes)),
+                Ok(0) => Ok(None),
+                Ok(_) => Ok(Some(bytes)),
+                Err(RecvError::Finished) => Ok(Some(bytes)),
+                Err(RecvError::InvalidState) if self.read_shut.load(Relaxed) => Ok(Some(bytes)),
                 Err(RecvError::InvalidState) => Err(over.into()),
             }
         })
     }
 
-    /// Takes bytes that [`peek`](Self::peek) has copied, so that the peer has room for others.
-    pub fn consume(&self, bytes: usize) {
-        let take = |socket: &mut Socket<'static>, _, _: &_| {
-            // They may lie at the end of the buffer and at its beginning. There is nothing to take
-            // from a connection that is over.
-            let mut left = bytes;
-            while left > 0
-                && let Ok(taken @ 1..) = socket.recv(|there| {
-                    let taken = left.min(there.len());
-                    (taken, taken)
-                })
-            {
-                left -= taken;
+    /// Writes as many of `bytes` as there is room for, without waiting, and returns how many. If
+    /// that is not all of them, `waker` is woken when there is more room.
+    pub(crate) fn write_now(&self, bytes: &[u8], waker: &Waker) -> io::Result<usize> {
+        let grows = self.stack.operate(|engine, now| engine.make_room(self.flow, bytes.len(), now));
+        let mut waker = Some(waker.clone());
+        self.now(|socket, over, waiters| {
+            let written = match grows {
+                true if socket.may_send() => 0,
+                _ => socket.send_slice(bytes).map_err(|_| self.unwritable(over))?,
+            };
+            if written < bytes.len() {
+                register(socket, waiters, &mut waker, true);
             }
-        };
-        self.stack.operate(|engine, now| engine.with_tcp(self.flow, now, take));
-    }
-
-    /// How many bytes a [write](Self::try_write) takes at once. `None` if it is none, or if the
-    /// buffer grows for a write of `bytes` bytes when the peer has acknowledged what is in it.
-    ///
-    /// # Errors
-    /// Those of [`write`](Self::write).
-    pub fn room(&self, bytes: usize) -> io::Result<Option<usize>> {
-        if self.stack.operate(|engine, now| engine.make_room(self.flow, bytes, now)) {
-            return Ok(None);
-        }
-        self.look(|socket, over| match socket.may_send() {
-            true => Ok(Some(socket.send_capacity() - socket.send_queue()).filter(|room| *room > 0)),
-            false => Err(self.unwritable(over).into()),
+            Ok(written)
         })
     }
 
-    /// Writes as many of `bytes` as there is room for, and returns how many.
-    ///
-    /// # Errors
-    /// Those of [`write`](Self::write).
-    pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
-        let write = |socket: &mut Socket<'static>, over: ErrorKind, _: &_| {
-            socket.send_slice(bytes).map_err(|_| self.unwritable(over).into())
-        };
-        let written = self.stack.operate(|engine, now| engine.with_tcp(self.flow, now, write));
-        written.unwrap_or_else(|| Err(ErrorKind::NotConnected.into()))
+    /// How many bytes a write would take now.
+    pub(crate) fn room(&self) -> usize {
+        let room = |socket: &mut Socket<'static>, _: &_| socket.send_capacity() - socket.send_queue();
+        self.stack.operate(|engine, _| engine.look_at(self.flow, room)).unwrap_or(0)
     }
 
-    /// Looks at the socket, and changes nothing that its peer would have to know.
-    fn look<R>(&self, f: impl FnOnce(&mut Socket<'static>, ErrorKind) -> io::Result<R>) -> io::Result<R> {
-        let seen = self.stack.operate(|engine, _| engine.look_at(self.flow, f));
-        seen.unwrap_or_else(|| Err(ErrorKind::NotConnected.into()))
+    /// How many bytes were written that the peer has not acknowledged.
+    pub(crate) fn unacknowledged(&self) -> usize {
+        self.stack
+            .operate(|engine, _| engine.look_at(self.flow, |socket, _| socket.send_queue()))
+            .unwrap_or(0)
+    }
+
+    /// Does something with the socket, and lets it send.
+    fn now<R>(
+        &self,
+        f: impl FnOnce(&mut Socket<'static>, ErrorKind, &Arc<SocketWaiters>) -> io::Result<R>,
+    ) -> io::Result<R> {
+        self.stack.operate(|engine, now| match (engine.broken, engine.with_tcp(self.flow, now, f)) {
+            (None, Some(result)) => result,
+            (Some(kind), _) => Err(broken(kind)),
+            (None, None) => Err(ErrorKind::NotConnected.into()),
+        })
     }
 
     /// The error of a write to a socket that takes no more; `over` is that of its connection.
@@ -346,7 +340,7 @@ impl TcpStream {
                     socket.close();
                 }
                 if read {
-                    std::task::Waker::from(waiters.clone()).wake();
+                    Waker::from(waiters.clone()).wake();
                 }
                 open
             })
@@ -428,6 +422,34 @@ impl fmt::Debug for TcpStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let SocketPair { local, peer } = &self.flow;
         f.debug_struct("stack::TcpStream").field("local", local).field("peer", peer).finish()
+    }
+}
+
+/// What can be done with a stream without waiting.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StreamState {
+    /// Bytes have come, or the end.
+    pub(crate) reads: bool,
+    pub(crate) read_end: bool,
+    /// There is room, or a write fails.
+    pub(crate) writes: bool,
+    /// The connection is over.
+    pub(crate) over: bool,
+}
+
+/// Makes a socket wake `waker` when bytes have come or it has ended, and, if its thread `writes`,
+/// when it has more room.
+fn register(
+    socket: &mut Socket<'static>,
+    waiters: &Arc<SocketWaiters>,
+    waker: &mut Option<Waker>,
+    writes: bool,
+) {
+    waiters.add(waker);
+    let waker = waiters.clone().into();
+    socket.register_recv_waker(&waker);
+    if writes {
+        socket.register_send_waker(&waker);
     }
 }
 

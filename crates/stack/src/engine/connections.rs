@@ -6,7 +6,7 @@ use super::says::StackSays;
 use super::workshop::Standing;
 use super::{OwnSocket, StackEngine, TimerOwner};
 use crate::flow::{OpeningOptions, SocketPair, StackSegment};
-use crate::frames::LONGEST_PACKET;
+use crate::frames::{Frames, LONGEST_PACKET};
 use crate::segments::{SegmentChange, rewrite};
 use crate::tcp_options::TcpOptions;
 use crate::waiters::SocketWaiters;
@@ -144,20 +144,20 @@ impl StackConnection {
     }
 
     /// Notes what the segment that has come says, also if smoltcp will drop it. A window that ends
-    /// before that of an earlier segment is an older one that comes late: the segment in `frame`
-    /// gets the earlier end.
+    /// before that of an earlier segment is an older one that comes late: the segment gets the
+    /// earlier end.
     ///
     /// smoltcp takes each window for the newest. When an old one without room comes after all that
     /// was sent, and what was sent is lost, smoltcp sends nothing more.
     ///
     /// An end behind more bytes than this end has room for is cut off, as these are: smoltcp would
     /// take it, and lose the bytes. smoltcp itself sends such segments when it repeats one at once.
-    pub(super) fn note_heard(&mut self, head: StackSegment, frame: Option<&mut Vec<u8>>, now: Instant) {
+    pub(super) fn note_heard(&mut self, head: StackSegment, frames: &mut Frames, now: Instant) {
         if head.synchronizes {
             self.keep_opening(head);
             self.shift = head.opening.shift.unwrap_or(0);
         }
-        let Some(frame) = frame else { return };
+        let Some(frame) = &mut frames.came else { return };
         let bytes = head.length - usize::from(head.ends).min(head.length);
         if head.ends && !head.synchronizes && head.sequence + bytes > self.offered_to {
             rewrite(frame, SegmentChange::WithoutEnd);
@@ -173,7 +173,7 @@ impl StackConnection {
         if advances && let Some(went) = self.opened.take() {
             self.recovery.shook_hands(now - went);
         }
-        self.recovery.heard(wanted, head.selected, (advances, repeats), now);
+        self.recovery.heard(wanted, head.selected, (advances, repeats), &mut frames.spare, now);
         if advances || room_to > self.room_to {
             self.wanted = wanted;
             self.room_to = self.room_to.max(room_to);
@@ -258,16 +258,15 @@ impl StackEngine {
         Some(result)
     }
 
-    /// Looks at the socket of a connection. `f` gets the error of what the socket cannot do any
-    /// more.
+    /// Looks at the socket of a connection, and changes nothing that its peer would have to know.
     pub(crate) fn look_at<R>(
         &mut self,
         flow: SocketPair,
-        f: impl FnOnce(&mut Socket<'static>, ErrorKind) -> R,
+        f: impl FnOnce(&mut Socket<'static>, &Arc<SocketWaiters>) -> R,
     ) -> Option<R> {
         let connection = self.connections.get_mut(&flow)?;
-        let over = connection.ended.unwrap_or(ErrorKind::ConnectionReset);
-        Some(f(connection.seat.socket(), over))
+        let waiters = connection.seat.waiters.clone();
+        Some(f(connection.seat.socket(), &waiters))
     }
 
     /// Changes the options of a connection.

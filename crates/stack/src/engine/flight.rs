@@ -9,6 +9,7 @@
 //! 8985): a segment is lost if the peer has one that went later, by more than the way may reorder.
 
 use super::delivery::DeliveryStamp;
+use crate::frames::SpareFrames;
 use crate::segments::without_first;
 use smoltcp::time::{Duration, Instant};
 use smoltcp::wire::TcpSeqNumber;
@@ -215,18 +216,20 @@ impl SegmentFlight {
     }
 
     /// The peer has all before `wanted`, and these parts. A round trip takes `least` at least: what
-    /// comes sooner after a segment went again is the answer to the first one.
+    /// comes sooner after a segment went again is the answer to the first one. `spare` gets the
+    /// frames.
     pub(super) fn acknowledge(
         &mut self,
         wanted: TcpSeqNumber,
         parts: [Option<(TcpSeqNumber, TcpSeqNumber)>; 3],
         least: Duration,
+        spare: &mut SpareFrames,
         now: Instant,
     ) -> SegmentsGot {
         let mut delivery = SegmentsGot::default();
         while self.segments.front().is_some_and(|first| first.end <= wanted) {
             self.deliver(0, least, &mut delivery, now);
-            self.segments.pop_front();
+            self.segments.pop_front().into_iter().for_each(|segment| spare.keep(segment.frame));
         }
         self.cut(wanted);
         for (first, after) in parts.into_iter().flatten() {

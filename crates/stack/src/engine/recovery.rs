@@ -19,6 +19,7 @@ use super::control::SendingControl;
 use super::flight::{SegmentFlight, SegmentsGot, WayHeard};
 use super::round_trips::{LONGEST, RoundTripTimes};
 use crate::flow::{OpeningOptions, StackSegment};
+use crate::frames::SpareFrames;
 use crate::segments::{contents, joined, without_first};
 use crate::tcp_options::Congestion;
 use smoltcp::time::{Duration, Instant};
@@ -156,17 +157,18 @@ impl LossRecovery {
     }
 
     /// The peer has all before `wanted`, and more parts. `repeats`: it says so once more, without
-    /// anything new.
+    /// anything new. `spare` gets the frames that need not go again.
     pub(super) fn heard(
         &mut self,
         wanted: TcpSeqNumber,
         parts: [Option<(TcpSeqNumber, TcpSeqNumber)>; 3],
         (advances, repeats): (bool, bool),
+        spare: &mut SpareFrames,
         now: Instant,
     ) {
         let Some(state) = &mut self.flight else { return };
         let before = state.flight.on_way();
-        let delivery = state.flight.acknowledge(wanted, parts, self.times.least(), now);
+        let delivery = state.flight.acknowledge(wanted, parts, self.times.least(), spare, now);
         if let Some(took) = delivery.took {
             self.times.sample(took);
         }

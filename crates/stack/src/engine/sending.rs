@@ -12,12 +12,12 @@ use smoltcp::socket::tcp::State;
 use smoltcp::time::Instant;
 use smoltcp::wire::TcpSeqNumber;
 
-/// Divides a frame that is too long for the way to the peer.
-fn put(frame: Vec<u8>, path: u16, to_go: &mut Vec<Vec<u8>>) {
+/// Puts a copy of a frame among those that go, divided if it is too long for the way to the peer.
+fn put(frame: &[u8], path: u16, frames: &mut Frames) {
     if frame.len() > usize::from(path) + 14 {
-        to_go.extend(divided(&frame, path.into()));
+        frames.to_go.extend(divided(frame, path.into()));
     } else {
-        to_go.push(frame);
+        frames.to_go.push(frames.spare.copy(frame));
     }
 }
 
@@ -53,7 +53,7 @@ impl StackConnection {
             if let Some(says) = says {
                 says.put_into(frame);
             }
-            put(frame.clone(), path, &mut frames.to_go);
+            put(frame, path, frames);
         });
         // A segment that waits must not hold up what it says.
         if let (Some(flow), Some(says)) = (waits, says)

@@ -25,7 +25,7 @@ impl StackEngine {
         let Some(connection) = self.connections.get_mut(&flow) else { return self.drop_timers(owner) };
         if let Some(head) = came {
             connection.heard = now;
-            connection.note_heard(head, self.frames.came.as_mut(), now);
+            connection.note_heard(head, &mut self.frames, now);
         }
         connection.recovery.expire(now);
         let before = connection.seat.socket().state();

@@ -4,6 +4,7 @@
 
 use super::sums::words_sum;
 use crate::segments::{is_four, number, set_packet_length, start};
+use std::io::IoSlice;
 use std::ops::Range;
 
 /// The bytes of the head before each frame of such a device: the kernel's `virtio_net_hdr`.
@@ -81,28 +82,30 @@ pub(super) fn run(frames: &[Vec<u8>]) -> usize {
     frames.len()
 }
 
-/// Makes one frame with its head of a [`run`] of two frames or more. The kernel makes the checksum
-/// of the segment, and expects the sum of the addresses in its place.
-pub(super) fn join(frames: &[Vec<u8>], into: &mut Vec<u8>) {
-    into.clear();
-    let (Some(first), Some(last)) = (frames.first(), frames.last()) else { return };
-    let Some(parts) = FrameParts::of(first) else { return };
+/// The parts of the one frame, with its head, that a [`run`] of two frames or more is: `head` gets
+/// the first, and the others are the contents of the frames. The kernel makes the checksum of the
+/// segment, and expects the sum of the addresses in its place.
+pub(super) fn parts<'a>(frames: &'a [Vec<u8>], head: &'a mut Vec<u8>) -> Vec<IoSlice<'a>> {
+    head.clear();
+    let (Some(first), Some(last)) = (frames.first(), frames.last()) else { return Vec::new() };
+    let Some(parts) = FrameParts::of(first) else { return Vec::new() };
     let FrameParts { segment, contents } = parts;
     let (each, four) = ((first.len() - contents) as u16, is_four(first));
     // It has a checksum to make, and is divided by TCP over this version of IP.
-    into.extend([1, if four { 1 } else { 4 }]);
+    head.extend([1, if four { 1 } else { 4 }]);
     for number in [contents as u16, each, segment as u16, 16] {
-        into.extend(number.to_ne_bytes());
+        head.extend(number.to_ne_bytes());
     }
-    into.extend_from_slice(&first[..contents]);
-    frames.iter().for_each(|frame| into.extend_from_slice(&frame[contents..]));
-    let frame = &mut into[HEAD..];
-    let length = frame.len() - segment;
+    head.extend_from_slice(&first[..contents]);
+    let length = contents + frames.iter().map(|frame| frame.len() - contents).sum::<usize>();
+    let frame = &mut head[HEAD..];
     let addresses = if four { 26..34 } else { 22..54 };
-    set_packet_length(frame);
+    set_packet_length(frame, length);
     frame[segment + 13] = last[segment + 13];
-    let expected = words_sum(&frame[addresses], 6 + length as u32);
+    let expected = words_sum(&frame[addresses], 6 + (length - segment) as u32);
     frame[segment + 16..segment + 18].copy_from_slice(&expected.to_be_bytes());
+    let others = frames.iter().map(|frame| IoSlice::new(&frame[contents..]));
+    std::iter::once(IoSlice::new(head)).chain(others).collect()
 }
 
 #[cfg(test)]
@@ -132,13 +135,17 @@ mod tests {
         (frame, parts)
     }
 
+    /// The one frame with its head.
+    fn joined(frames: &[Vec<u8>]) -> Vec<u8> {
+        parts(frames, &mut Vec::new()).iter().flat_map(|part| part.iter().copied()).collect()
+    }
+
     #[test]
     fn a_run_is_one_frame_with_the_same_bytes() {
         for hosts in hosts() {
             let (whole, parts) = stream(hosts, 20_000, 1500);
             assert!(parts.len() > 13 && run(&parts) == parts.len());
-            let mut joined = Vec::new();
-            join(&parts, &mut joined);
+            let joined = joined(&parts);
             let at = FrameParts::of(&whole).unwrap();
             // The checksum of the segment alone is not made yet.
             let sum = HEAD + at.segment + 16;
@@ -189,9 +196,7 @@ mod tests {
                 .collect();
             let run = run(&many);
             assert!((40..60).contains(&run), "{run} of 60");
-            let mut joined = Vec::new();
-            join(&many[..run], &mut joined);
-            assert!(joined.len() - HEAD - 14 <= LONGEST);
+            assert!(joined(&many[..run]).len() - HEAD - 14 <= LONGEST);
         }
     }
 }

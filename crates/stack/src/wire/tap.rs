@@ -1,6 +1,6 @@
 //! A TAP device of Linux as a wire.
 
-use super::runs::{HEAD, join, run};
+use super::runs::{HEAD, parts, run};
 use super::{Receiving, Wire};
 use rustix::fs::{Mode, OFlags};
 use selvedge_io::NonBlocking;
@@ -74,14 +74,13 @@ impl Wire for Tap {
     }
 
     fn send_all(&self, frames: &[Vec<u8>]) {
-        let (mut rest, mut joined) = (frames, Vec::new());
+        let (mut rest, mut head) = (frames, Vec::new());
         while let [first, ..] = rest {
             let (now, later) = rest.split_at(run(rest));
             if now.len() == 1 {
                 self.send(first);
             } else {
-                join(now, &mut joined);
-                let _ = rustix::io::write(self.device.get_ref(), &joined);
+                let _ = rustix::io::writev(self.device.get_ref(), &parts(now, &mut head));
             }
             rest = later;
         }

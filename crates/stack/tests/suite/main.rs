@@ -9,6 +9,7 @@ mod bottlenecks;
 mod congestion;
 mod connections;
 mod datagrams;
+mod descriptors;
 mod devices;
 mod endings;
 mod failures;
