@@ -4,6 +4,9 @@
 //! Programs call these two; `environment.rs` calls `watch` and `answer_signal`, for actions that
 //! wake no thread. The difference matters for deadlocks: while the helper may run code of the
 //! program, it counts as active (`core`'s `quiet.rs`), and no deadlock is reported.
+//!
+//! No code of the program runs under the lock of the [`Orders`], because an action may itself give
+//! an order.
 
 use crate::lock::lock;
 use crate::{records, seats};
@@ -92,15 +95,17 @@ static ORDERS: Mutex<Option<Orders>> = Mutex::new(None);
 /// # Panics
 /// If no OS thread can be started.
 pub fn watchdog(limit: Duration, report: impl Fn(&LongStep) + Send + 'static) {
-    order(|orders| {
+    let earlier = order(|orders| {
         orders.run_foreign_code();
-        orders.watch = Some((limit, Box::new(report)));
+        orders.watch.replace((limit, Box::new(report)))
     });
+    drop(earlier);
 }
 
 /// As [`watchdog`], with a report that wakes no thread.
 pub(crate) fn watch(limit: Duration, report: impl Fn(&LongStep) + Send + 'static) {
-    order(|orders| orders.watch = Some((limit, Box::new(report))));
+    let earlier = order(|orders| orders.watch.replace((limit, Box::new(report))));
+    drop(earlier);
 }
 
 /// When one of these signals comes, does what `answer` does, on an OS thread of its own; the
@@ -137,14 +142,16 @@ pub(crate) fn answer_signal(which: &[Signal], answer: fn()) -> io::Result<()> {
     Ok(())
 }
 
-fn order(what: impl FnOnce(&mut Orders)) {
+/// Gives an order. The caller drops what `what` returns, without the lock.
+fn order<T>(what: impl FnOnce(&mut Orders) -> T) -> T {
     let mut orders = lock(&ORDERS);
     let orders = orders.get_or_insert_default();
-    what(orders);
+    let replaced = what(orders);
     if !std::mem::replace(&mut orders.running, true) {
         let helper = std::thread::Builder::new().name("selvedge-see".into());
         helper.spawn(help).expect("an OS thread for the watchdog");
     }
+    replaced
 }
 
 /// The longest time until the helper finds a new order.
@@ -154,7 +161,7 @@ fn help() {
     lock(&ORDERS).get_or_insert_default().helps();
     let mut watched = Vec::new();
     loop {
-        let (wait, answers) = {
+        let (watch, answers) = {
             let mut orders = lock(&ORDERS);
             let orders = orders.get_or_insert_default();
             let answers: Vec<SignalAction> = orders
@@ -162,20 +169,29 @@ fn help() {
                 .iter_mut()
                 .filter_map(|(signals, answer)| signals.try_next().map(|_| *answer))
                 .collect();
-            let mut wait = LOOK;
-            if let Some((limit, report)) = &orders.watch {
-                wait = wait.min(*limit / 4);
-                look(*limit, report, &mut watched);
-            }
-            (wait, answers)
+            (orders.watch.take(), answers)
         };
-        // Without the lock: it is the program's code.
+        let mut wait = LOOK;
+        if let Some((limit, report)) = watch {
+            wait = wait.min(limit / 4);
+            look(limit, &report, &mut watched);
+            put_back((limit, report));
+        }
         let waited = answers.is_empty();
         answers.into_iter().for_each(|answer| answer());
         if waited {
             wait_for_signals(wait);
         }
     }
+}
+
+/// Gives the order to watch back to the [`Orders`], unless a later one has come meanwhile.
+fn put_back(watch: (Duration, LongStepAction)) {
+    let replaced = order(|orders| match orders.watch {
+        Some(_) => Some(watch),
+        None => orders.watch.replace(watch),
+    });
+    drop(replaced);
 }
 
 /// Waits for the next signal, but not for longer than that.

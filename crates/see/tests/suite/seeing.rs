@@ -337,6 +337,30 @@ fn the_watchdog_names_the_thread_that_holds_up_a_cpu() {
 }
 
 #[test]
+fn the_report_of_the_watchdog_may_set_another_watchdog() {
+    let _seeing = see();
+    let (to, reports) = std::sync::mpsc::channel();
+    watchdog(ms(20), move |_| {
+        let to = to.clone();
+        watchdog(ms(20), move |long| drop(to.send(long.clone())));
+    });
+    let has_come = Arc::new(AtomicBool::new(false));
+    let is_over = has_come.clone();
+    let hog = std::thread::spawn(|| {
+        round_robin(async move {
+            while !is_over.load(Ordering::Relaxed) {
+                std::thread::sleep(ms(100));
+                yield_now().await;
+            }
+        })
+    });
+    let report = reports.recv_timeout(ms(10_000));
+    has_come.store(true, Ordering::Relaxed);
+    hog.join().unwrap().unwrap();
+    assert!(report.is_ok(), "the helper waits for itself");
+}
+
+#[test]
 fn looking_on_while_workers_steal() {
     let _seeing = see();
     timeline(1000);
