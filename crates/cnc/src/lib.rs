@@ -23,6 +23,7 @@
 //! | schedulers | [`schedulers`], [`Worker`], [`ReadyStep`], [`Outlet`] |
 //! | what went wrong | [`GraphError`], [`StepFault`], [`FaultCause`], [`Stuck`], [`MissingItem`], [`StuckStep`] |
 //! | what the graph did | [`Statistics`], [`StepStatistics`], [`ItemStatistics`], [`Recording`], [`StepRun`] |
+//! | what the graph is | [`Picture`], [`PictureNode`], [`PictureArrow`], [`CollectionId`], [`ArrowKind`] |
 //! | what the graph does now | [`Monitor`], [`StepProgress`], [`Stalled`], [`RunningStep`] |
 //! | an end before the end | [`Canceller`] |
 //!
@@ -94,7 +95,8 @@
 //              catalogue  tally  fault_log  worker_memory  pending      the parts of `Core`
 //              any_items  tag_word  hints  held_steps  cancel  bell
 //     memory   slot/  storage/  arena  places  waiters  frames  in_use
-//     data     key  error  faults  record  picture  monitor  stuck  statistics  svg  dot  random
+//     data     key  error  faults  record  picture  outline  progress  monitor  stuck  statistics
+//              random
 //
 // Read `slot.rs` first (the state word of an item: put, get, wait, take, with the argument that no
 // wake-up is lost). Then read `storage.rs` (where items lie: dense, in pages, or by their words or
@@ -112,7 +114,7 @@
 // order of the faults in a report, with the argument that it does not depend on the schedule.
 //
 // `monitor.rs`, `picture.rs`, `record.rs` and `statistics.rs` are plain data: `core/observe.rs`
-// makes them, `graph/observe.rs` hands them to the program, and `dot.rs` and `svg.rs` draw them.
+// makes them, `graph/observe.rs` hands them to the program, and `selvedge-see` draws them.
 //
 // Below `schedulers/`, `circle.rs` has the argument that workers end together and not before
 // (termination detection). `live.rs` has the handles of an environment that puts while the graph
@@ -138,7 +140,6 @@ mod cancel;
 mod catalogue;
 mod compose;
 mod core;
-mod dot;
 mod error;
 mod fault_log;
 mod faults;
@@ -157,10 +158,12 @@ mod live;
 #[cfg(loom)]
 pub mod models;
 mod monitor;
+mod outline;
 mod pending;
 mod picture;
 mod places;
 mod primitives;
+mod progress;
 mod random;
 mod ready_step;
 mod record;
@@ -173,7 +176,6 @@ mod step;
 mod step_col;
 mod storage;
 mod stuck;
-mod svg;
 mod tag_word;
 mod tags;
 mod tally;
@@ -190,7 +192,9 @@ pub use kinds::declared::Needs;
 pub use kinds::range::{BlockedRange2d, BlockedRange3d, RangeNumber};
 pub use lend::{LentJob, LentStep, LentWorker};
 pub use live::{LiveEnvironment, LiveGet, LivePuts};
-pub use monitor::{Monitor, RunningStep, Stalled, StepProgress};
+pub use monitor::{Monitor, RunningStep, Stalled};
+pub use picture::{ArrowKind, CollectionId, Picture, PictureArrow, PictureNode};
+pub use progress::StepProgress;
 pub use ready_step::ReadyStep;
 pub use record::{Recording, StepRun};
 pub use statistics::{ItemStatistics, Statistics, StepStatistics};

@@ -11,11 +11,12 @@
 //! **A step that waits is told once.** `waits` comes before the step is in the list of its item, so
 //! before another worker can take it from there. `goes_on` comes when the step begins again.
 
-use crate::picture::{Picture, Place};
+use crate::outline::Outline;
+use crate::picture::{CollectionId, Picture};
 use crate::primitives::{Mutex, lock};
+use crate::progress::StepProgress;
 use crate::record::{Edge, EdgeEnd};
 use crate::stuck::{AwaitedItem, MadeItem, Stuck, WaitingStep};
-use crate::svg::svg;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
@@ -33,7 +34,7 @@ pub struct Monitor(Arc<Mutex<MonitorState>>);
 
 #[derive(Default)]
 struct MonitorState {
-    picture: Picture,
+    outline: Outline,
     /// Begins and ends of steps so far.
     changes: u64,
     /// By the number of the entry.
@@ -78,43 +79,6 @@ struct RunningAt {
     step: String,
     tag: String,
     since: Instant,
-}
-
-/// How far the steps of a collection are.
-///
-/// # Examples
-/// See [`Graph::monitor`](crate::Graph::monitor).
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct StepProgress {
-    /// The name of the collection.
-    pub name: String,
-    /// The number of instances that have ended. Of a range step, the numbers for which the body has
-    /// ended.
-    pub ended: u64,
-    /// The number of instances for which tags were put so far. If the environment puts all tags,
-    /// that is the number of all instances.
-    pub known: u64,
-    /// The number of instances that wait for items.
-    pub waiting: u64,
-    /// The number of instances that run.
-    pub running: u64,
-}
-
-impl StepProgress {
-    /// A bar of `width` characters, one `#` for each part that has ended.
-    pub fn bar(&self, width: usize) -> String {
-        let full = self.ended.saturating_mul(width as u64).checked_div(self.known).unwrap_or(0);
-        let full = (full as usize).min(width);
-        format!("[{}{}]", "#".repeat(full), ".".repeat(width - full))
-    }
-}
-
-impl fmt::Display for StepProgress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} of {}", self.name, self.ended, self.known)?;
-        if self.waiting > 0 { write!(f, ", {} wait", self.waiting) } else { Ok(()) }
-    }
 }
 
 /// A step that runs.
@@ -189,18 +153,18 @@ impl MonitorState {
         Stuck::of(awaited)
     }
 
-    /// The tally of each step that is shown, with the numbers of its waiting and running instances.
-    fn progress(&self) -> Vec<(Place, StepProgress)> {
+    /// The tally of each step that is shown, with the numbers of its waiting and running instances,
+    /// by its number.
+    fn progress(&self) -> BTreeMap<usize, StepProgress> {
         let mut all: BTreeMap<usize, StepProgress> = BTreeMap::new();
-        let steps = self.picture.nodes.iter().filter(|node| !node.is_environment);
+        let steps = self.outline.picture.nodes.iter().filter(|node| !node.is_environment);
         for node in steps {
-            if let Place::Step(number) = node.place {
-                let name = node.name.clone();
-                all.insert(number, StepProgress { name, ended: 0, known: 0, waiting: 0, running: 0 });
+            if let CollectionId::Step(number) = node.collection {
+                all.insert(number, StepProgress::none(node.name.clone()));
             }
         }
         let mut add = |entry: usize, to: &dyn Fn(&mut StepProgress)| {
-            if let Some(progress) = all.get_mut(&self.picture.shown(entry)) {
+            if let Some(progress) = all.get_mut(&self.outline.shown(entry)) {
                 to(progress);
             }
         };
@@ -213,7 +177,21 @@ impl MonitorState {
         for running in self.running.values() {
             add(running.entry, &|of| of.running += 1);
         }
-        all.into_iter().map(|(number, progress)| (Place::Step(number), progress)).collect()
+        all
+    }
+
+    /// The number of puts into each collection, without collections that have none.
+    fn puts(&self) -> HashMap<CollectionId, u64> {
+        let mut puts = HashMap::new();
+        for (edge, times) in &self.uses {
+            let collection = match edge.end {
+                EdgeEnd::Puts(items) => CollectionId::Items(self.outline.shown_items(items)),
+                EdgeEnd::PutsTags(tags) => CollectionId::Tags(tags),
+                EdgeEnd::Gets(_) | EdgeEnd::Forks => continue,
+            };
+            *puts.entry(collection).or_default() += times;
+        }
+        puts
     }
 }
 
@@ -223,20 +201,20 @@ impl Monitor {
     }
 
     /// Takes the collections that there are now.
-    pub(crate) fn show(&self, picture: Picture) {
-        lock(&self.0).picture = picture;
+    pub(crate) fn show(&self, outline: Outline) {
+        lock(&self.0).outline = outline;
     }
 
     pub(crate) fn edges(&self) -> Vec<Edge> {
         lock(&self.0).uses.keys().copied().collect()
     }
 
-    /// Notes that a tag was put: an instance of `parts` parts. False if the picture does not have
+    /// Notes that a tag was put: an instance of `parts` parts. False if the outline does not have
     /// the step.
     pub(crate) fn made(&self, entry: usize, parts: u64) -> bool {
         let mut state = lock(&self.0);
         state.tally(entry).made += parts;
-        state.picture.has_entry(entry)
+        state.outline.has_entry(entry)
     }
 
     /// Notes that a step has used a collection.
@@ -298,7 +276,7 @@ impl Monitor {
 
     /// How far the steps of each collection are.
     pub fn progress(&self) -> Vec<StepProgress> {
-        lock(&self.0).progress().into_iter().map(|(_, progress)| progress).collect()
+        lock(&self.0).progress().into_values().collect()
     }
 
     /// The steps that wait now, by their items. In a run that goes on they need not wait for ever.
@@ -306,37 +284,24 @@ impl Monitor {
         lock(&self.0).stuck()
     }
 
-    /// A picture of the graph as SVG, with the numbers of steps and items so far. It shows the gets
-    /// and puts that were seen. A collection that a step has made is shown from the end of the run
-    /// on.
+    /// A picture of the graph, with the numbers of steps and items so far. It shows the gets and
+    /// puts that were seen. A collection that a step has made is shown from the end of the run on.
     ///
     /// # Complexity
-    /// The layout has the collections and their uses, and no instance of a step.
-    pub fn svg(&self) -> String {
+    /// O(collections and their uses + steps that wait), and no step of the graph can begin or end
+    /// meanwhile.
+    pub fn picture(&self) -> Picture {
         let state = lock(&self.0);
-        let mut picture = state.picture.clone();
-        picture.add(state.uses.keys().copied());
-        let mut notes: HashMap<Place, String> = state
-            .progress()
-            .into_iter()
-            .map(|(place, of)| {
-                let waiting = if of.waiting > 0 { format!(", {} wait", of.waiting) } else { String::new() };
-                (place, format!("{} of {}{waiting}", of.ended, of.known))
-            })
-            .collect();
-        let mut puts: BTreeMap<Place, u64> = BTreeMap::new();
-        for (edge, times) in &state.uses {
-            match edge.end {
-                EdgeEnd::Puts(items) => {
-                    *puts.entry(Place::Items(picture.shown_items(items))).or_default() += times;
-                }
-                EdgeEnd::PutsTags(tags) => *puts.entry(Place::Tags(tags)).or_default() += times,
-                EdgeEnd::Gets(_) | EdgeEnd::Forks => {}
+        let mut picture = state.outline.picture(state.uses.keys().copied());
+        let (mut progress, puts) = (state.progress(), state.puts());
+        drop(state);
+        for node in &mut picture.nodes {
+            node.put = puts.get(&node.collection).copied().unwrap_or(0);
+            if let CollectionId::Step(number) = node.collection {
+                node.progress = progress.remove(&number);
             }
         }
-        drop(state);
-        notes.extend(puts.into_iter().map(|(place, puts)| (place, format!("{puts} put"))));
-        svg(&picture, |place| notes.get(&place).map_or("", String::as_str))
+        picture
     }
 }
 

@@ -1,112 +1,85 @@
-//! What a picture of a graph shows: [`Picture`], with the collections as nodes and their uses as
-//! arrows. `Core::picture` makes it, `dot.rs` and `svg.rs` draw it.
+//! A picture of a graph: [`Picture`], with the collections as nodes and their uses as arrows.
 //!
-//! The steps that a tag collection prescribes are always known, and the puts that the program has
-//! declared (`StepCol::makes`). The gets and puts of steps are [`Edge`]s, which workers note while
-//! a run is recorded or monitored.
-//!
-//! The nodes and arrows are in the order of the collections' numbers, so the same program has the
-//! same picture. An async step has two entries; the picture shows the entry that begins. The
-//! collections that steps make are one node if they have one name: each step may make one, and
-//! their numbers depend on the schedule.
+//! It is plain data. `Graph::picture` and `Monitor::picture` return it, `Outline::picture`
+//! (`outline.rs`) makes it, and `selvedge-see` draws it.
 
-use crate::record::{Edge, EdgeEnd};
-use std::collections::BTreeSet;
+use crate::progress::StepProgress;
 
-/// A collection, by its number among those of its kind.
+/// The collections of a graph, and their uses: what a drawing shows.
+///
+/// [`Graph::picture`](crate::Graph::picture) returns it, and
+/// [`Monitor::picture`](crate::Monitor::picture) with numbers. The functions `graph_svg` and
+/// `graph_dot` of `selvedge::see` draw it.
+///
+/// The same program has the same picture under every scheduler, with two exceptions: the numbers,
+/// and the uses that depend on the schedule.
+///
+/// # Examples
+/// See [`Graph::picture`](crate::Graph::picture).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Picture {
+    /// The collections: first the steps, then the item collections, then the tag collections, each
+    /// kind by its numbers.
+    ///
+    /// The environment is a step. Collections of one name that steps have made are one node.
+    pub nodes: Vec<PictureNode>,
+    /// The uses: first which tags prescribe which steps and which puts put tags, then the puts that
+    /// were declared alone, then the uses that were noted. The ends of an arrow are nodes of the
+    /// picture.
+    pub arrows: Vec<PictureArrow>,
+}
+
+/// A collection in a [`Picture`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PictureNode {
+    /// Which collection it is. No two nodes of a picture have the same one.
+    pub collection: CollectionId,
+    /// The name of the collection. Several collections may have the same name.
+    pub name: String,
+    /// Whether it is the environment, and no step.
+    pub is_environment: bool,
+    /// How far the steps of the collection are, if it is a step of a graph and a monitor has made
+    /// the picture.
+    pub progress: Option<StepProgress>,
+    /// The number of puts into the collection that a monitor has seen. It is 0 for steps, and in a
+    /// picture that no monitor has made.
+    pub put: u64,
+}
+
+/// A collection, by its number among the collections of its kind. A picture may leave numbers out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Place {
+pub enum CollectionId {
+    /// A step collection, or the environment.
     Step(usize),
+    /// An item collection.
     Items(usize),
+    /// A tag collection.
     Tags(usize),
 }
 
-/// A collection in a picture.
-#[derive(Clone, Debug)]
-pub(crate) struct Node {
-    pub(crate) place: Place,
-    pub(crate) name: String,
-    /// It is the environment, and no step.
-    pub(crate) is_environment: bool,
-}
-
-/// A use of a collection by another one.
-#[derive(Clone, Debug)]
-pub(crate) struct Arrow {
-    pub(crate) from: Place,
-    pub(crate) to: Place,
-    pub(crate) kind: ArrowKind,
-}
-
-/// How a picture knows an arrow.
+/// A use of a collection by another one, in a [`Picture`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ArrowKind {
+#[non_exhaustive]
+pub struct PictureArrow {
+    /// Where the items or tags come from: the step that puts them, or the collection.
+    pub from: CollectionId,
+    /// Where they go: the collection, or the step that gets the items or runs for the tags.
+    pub to: CollectionId,
+    /// How the graph knows of the use.
+    pub kind: ArrowKind,
+}
+
+/// How a graph knows of an arrow of its [`Picture`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArrowKind {
     /// A tag collection prescribes a step, or an item collection puts its tags.
     Prescribes,
-    /// The program has said that a step puts items there, and none of its puts was noted.
+    /// The program has said that a step puts items there
+    /// ([`StepCol::makes`](crate::StepCol::makes)), and none of its puts was noted.
     Declared,
-    /// It was noted.
+    /// It was noted, since [`Graph::record`](crate::Graph::record) or
+    /// [`Graph::monitor`](crate::Graph::monitor).
     Used,
-}
-
-/// The collections of a graph, and their uses.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Picture {
-    pub(crate) nodes: Vec<Node>,
-    pub(crate) arrows: Vec<Arrow>,
-    /// The number under which each entry is shown.
-    pub(crate) shown: Vec<usize>,
-    /// The number under which each item collection is shown.
-    pub(crate) shown_items: Vec<usize>,
-    /// The number of the forked steps.
-    pub(crate) forked: usize,
-}
-
-impl Picture {
-    /// The number under which an entry is shown. An entry that is younger than the picture has its
-    /// own.
-    pub(crate) fn shown(&self, entry: usize) -> usize {
-        self.shown.get(entry).copied().unwrap_or(entry)
-    }
-
-    /// The number under which an item collection is shown. A collection that is younger than the
-    /// picture is not shown.
-    pub(crate) fn shown_items(&self, number: usize) -> usize {
-        self.shown_items.get(number).copied().unwrap_or(usize::MAX)
-    }
-
-    /// Whether the picture is younger than an entry.
-    pub(crate) fn has_entry(&self, entry: usize) -> bool {
-        entry < self.shown.len()
-    }
-
-    /// Adds an arrow for each use. A use of a collection that is younger than the picture is left
-    /// out.
-    pub(crate) fn add(&mut self, edges: impl IntoIterator<Item = Edge>) {
-        let shown = |edge: Edge| {
-            let end = match edge.end {
-                EdgeEnd::Gets(items) => EdgeEnd::Gets(self.shown_items(items)),
-                EdgeEnd::Puts(items) => EdgeEnd::Puts(self.shown_items(items)),
-                end @ (EdgeEnd::PutsTags(_) | EdgeEnd::Forks) => end,
-            };
-            Edge { step: self.shown(edge.step), end }
-        };
-        let edges: BTreeSet<Edge> = edges.into_iter().map(shown).collect();
-        let known: BTreeSet<Place> = self.nodes.iter().map(|node| node.place).collect();
-        let forked = self.forked;
-        let arrows = edges.into_iter().map(|Edge { step, end }| {
-            let step = Place::Step(step);
-            match end {
-                EdgeEnd::Gets(items) => (Place::Items(items), step),
-                EdgeEnd::Puts(items) => (step, Place::Items(items)),
-                EdgeEnd::PutsTags(tags) => (step, Place::Tags(tags)),
-                EdgeEnd::Forks => (step, Place::Step(forked)),
-            }
-        });
-        let arrows: Vec<(Place, Place)> =
-            arrows.filter(|(from, to)| known.contains(from) && known.contains(to)).collect();
-        let used: BTreeSet<&(Place, Place)> = arrows.iter().collect();
-        self.arrows.retain(|of| of.kind != ArrowKind::Declared || !used.contains(&(of.from, of.to)));
-        self.arrows.extend(arrows.into_iter().map(|(from, to)| Arrow { from, to, kind: ArrowKind::Used }));
-    }
 }

@@ -3,7 +3,7 @@
 //!
 //! A worker collects a [`WorkerRecord`] in `StepContext::attend` (`step/attend.rs`), and hands it
 //! to the [`Recorder`] of the graph when the record is full and when the worker ends.
-//! `Graph::recording`, `Graph::dot` and the scheduler `Replay` use the result.
+//! `Graph::recording`, `Graph::picture` and the scheduler `Replay` use the result.
 //!
 //! Without `Graph::record` no step pays for this: `Core::record` sets `Attention`, and only then a
 //! worker leaves the short way.

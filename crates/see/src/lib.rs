@@ -6,6 +6,7 @@
 //! | [`counters`] | steps by the system call at their end, switches, wake-ups, steals; the lengths of the queues; the kernel's system calls by kind, with the time in the kernel; also as JSON, and for Prometheus |
 //! | [`timeline`] | each step of each CPU, for `chrome://tracing` and Perfetto |
 //! | [`graph_timeline_json`] | each step of a graph of `selvedge-cnc`, in the same format |
+//! | [`graph_svg`], [`graph_dot`] | a graph of `selvedge-cnc`: its collections, their uses and, as SVG, their numbers |
 //! | [`watchdog`] | names a thread that has run for long without a system call |
 //! | [`name_panics`] | the message of a panic is followed by a line that names the thread |
 //!
@@ -80,6 +81,9 @@
 // Without an observer it polls each waiting thread once more, and hears what the leaf futures say
 // (`cpu/witness.rs`).
 //
+// Below `graphs.rs` is what is drawn of graphs of steps. It observes nothing: `cnc` has collected
+// the data.
+//
 // Invariants:
 // - While no observer is on, seeing costs a step nothing: not an instruction.
 // - A dump waits for no CPU longer than 50 ms, and needs no lock that is held while a thread runs.
@@ -108,7 +112,7 @@ pub use counters::{Counters, CpuCounters, counters};
 pub use counts::Counts;
 pub use dump::{CpuState, Doing, Dump, ThreadState, dump};
 pub use environment::{SeeError, Seeing, from_environment};
-pub use graphs::graph_timeline_json;
+pub use graphs::{graph_dot, graph_svg, graph_timeline_json};
 pub use helper::{LongStep, on_signal, watchdog};
 pub use named::{Named, named};
 pub use panics::{name_panics, this_thread};

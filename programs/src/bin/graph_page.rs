@@ -18,6 +18,7 @@ use hyper::{Request, Response};
 use selvedge::cnc::schedulers::TaskPool;
 use selvedge::cnc::{GraphError, Items, Monitor, graph};
 use selvedge::net::{TcpListener, connect};
+use selvedge::see::graph_svg;
 use selvedge::sync::one_shot;
 use selvedge::{blocking, sleep, spawn};
 use selvedge_compat::hyper::serve;
@@ -58,7 +59,7 @@ fn sums(shown: &mpsc::Sender<Monitor>, visitors: mpsc::Receiver<()>) -> Result<u
 /// The page, which a browser loads again each second.
 fn page(monitor: &Monitor) -> String {
     let mut text = String::from("<!doctype html><meta http-equiv=refresh content=1><title>graph</title>\n");
-    text.push_str(&monitor.svg());
+    text.push_str(&graph_svg(&monitor.picture()));
     text.push_str("<pre>\n");
     for progress in monitor.progress() {
         text.push_str(&format!("{} {progress}\n", progress.bar(40)));

@@ -1,10 +1,12 @@
-//! What a [`Core`] shows of itself: its picture, its record and its statistics, as plain data. The
-//! face (`graph/observe.rs`) hands them to the program. A monitor gets the picture from here too.
+//! What a [`Core`] shows of itself: its outline, its record and its statistics, as plain data. The
+//! face (`graph/observe.rs`) hands them to the program, with a picture in place of the outline. A
+//! monitor gets the outline from here too.
 
 use super::Core;
 use crate::any_items::AnyItems;
 use crate::monitor::Monitor;
-use crate::picture::{Arrow, ArrowKind, Node, Picture, Place};
+use crate::outline::Outline;
+use crate::picture::{ArrowKind, CollectionId, Picture, PictureArrow, PictureNode};
 use crate::primitives::Ordering;
 use crate::ready_step::ReadyStep;
 use crate::record::{Edge, RecordedTag, Recorder, Recording};
@@ -32,7 +34,7 @@ fn shown_items<'g>(core: &Core<'g>) -> (Vec<usize>, Vec<&'g str>) {
 
 impl<'g> Core<'g> {
     /// The collections, which tags prescribe which steps, and the declared puts.
-    pub(crate) fn picture(&'g self) -> Picture {
+    pub(crate) fn outline(&'g self) -> Outline {
         let forks = self.catalogue.forked_if_any().map(|entry| entry.number);
         let entries = self.catalogue.each_step();
         let mut shown: Vec<usize> = (0..entries.len()).collect();
@@ -42,43 +44,50 @@ impl<'g> Core<'g> {
             }
         }
         let environment = self.environment().number;
-        let steps = entries.iter().filter(|entry| shown[entry.number] == entry.number).map(|entry| Node {
-            place: Place::Step(entry.number),
-            name: entry.name.clone(),
-            is_environment: entry.number == environment,
-        });
+        let node = |collection, name: &str| PictureNode {
+            collection,
+            name: name.to_owned(),
+            is_environment: collection == CollectionId::Step(environment),
+            progress: None,
+            put: 0,
+        };
+        let steps = entries.iter().filter(|entry| shown[entry.number] == entry.number);
+        let steps = steps.map(|entry| node(CollectionId::Step(entry.number), &entry.name));
         let (shown_items, items) = shown_items(self);
         let tags = self.catalogue.each_tags();
-        let node = |place, name: &str| Node { place, name: name.to_owned(), is_environment: false };
-        let items = items.into_iter().enumerate().map(|(number, name)| node(Place::Items(number), name));
+        let items =
+            items.into_iter().enumerate().map(|(number, name)| node(CollectionId::Items(number), name));
         let prescribed = tags.iter().enumerate().flat_map(|(number, tags)| {
             iter::successors(tags.first(), |entry| entry.next.get().copied())
-                .map(move |entry| (Place::Tags(number), Place::Step(entry.number)))
+                .map(move |entry| (CollectionId::Tags(number), CollectionId::Step(entry.number)))
         });
-        let prescribed = prescribed.map(|(from, to)| Arrow { from, to, kind: ArrowKind::Prescribes });
-        let declared: BTreeSet<(Place, Place)> = entries
+        let prescribed = prescribed.map(|(from, to)| PictureArrow { from, to, kind: ArrowKind::Prescribes });
+        let declared: BTreeSet<(CollectionId, CollectionId)> = entries
             .iter()
             .filter(|entry| shown[entry.number] == entry.number)
             .flat_map(|entry| entry.code.made_collections().into_iter().map(|items| (entry.number, items)))
-            .map(|(step, items)| (Place::Step(step), Place::Items(shown_items[items])))
+            .map(|(step, items)| (CollectionId::Step(step), CollectionId::Items(shown_items[items])))
             .collect();
         let of_puts =
             self.catalogue.each_items().into_iter().zip(&shown_items).filter_map(|(items, &shown)| {
-                let (from, to) = (Place::Items(shown), Place::Tags(items.put_tags()?));
-                Some(Arrow { from, to, kind: ArrowKind::Prescribes })
+                let (from, to) = (CollectionId::Items(shown), CollectionId::Tags(items.put_tags()?));
+                Some(PictureArrow { from, to, kind: ArrowKind::Prescribes })
             });
-        let of_puts: Vec<Arrow> = of_puts.collect();
-        let declared = declared.into_iter().map(|(from, to)| Arrow { from, to, kind: ArrowKind::Declared });
+        let of_puts: Vec<PictureArrow> = of_puts.collect();
+        let declared =
+            declared.into_iter().map(|(from, to)| PictureArrow { from, to, kind: ArrowKind::Declared });
         let arrows = prescribed.chain(of_puts).chain(declared).collect();
-        let tags = tags.iter().enumerate().map(|(number, tags)| node(Place::Tags(number), tags.name()));
+        let tags =
+            tags.iter().enumerate().map(|(number, tags)| node(CollectionId::Tags(number), tags.name()));
         let nodes = steps.chain(items).chain(tags).collect();
-        Picture { nodes, arrows, shown, shown_items, forked: forks.unwrap_or(usize::MAX) }
+        let picture = Picture { nodes, arrows };
+        Outline { picture, shown, shown_items, forked: forks.unwrap_or(usize::MAX) }
     }
 
     /// Shows the monitor the collections that there are now.
     pub(crate) fn show_to_monitor(&'g self) {
         if let Some(monitor) = self.monitor.get() {
-            monitor.show(self.picture());
+            monitor.show(self.outline());
         }
     }
 

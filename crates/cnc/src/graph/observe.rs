@@ -1,17 +1,15 @@
 //! What the program sees of a [`Graph`] beside its items: the record of a run, the monitor, the
-//! pictures and the statistics. The types are plain data; `Core` fills them (`core/observe.rs`).
+//! picture and the statistics. The types are plain data; `Core` fills them (`core/observe.rs`).
 
 use super::Graph;
-use crate::dot::dot;
 use crate::monitor::Monitor;
 use crate::picture::Picture;
 use crate::record::Recording;
 use crate::statistics::Statistics;
-use crate::svg::svg;
 
 impl<'g> Graph<'g, '_> {
     /// Records from now on which steps run when, at most `runs_max` of them, and which collections
-    /// each step uses. The first call counts. [`Graph::dot`] then shows the edges that were used.
+    /// each step uses. The first call counts. [`Graph::picture`] then has the uses that were noted.
     ///
     /// # Complexity
     /// A step that is recorded reads the clock at its end. It reads the clock at its begin too,
@@ -65,7 +63,7 @@ impl<'g> Graph<'g, '_> {
     ///
     /// # Examples
     /// ```
-    /// use selvedge::cnc::{self, Items, schedulers::Stealing};
+    /// use selvedge::cnc::{self, CollectionId, Items, schedulers::Stealing};
     ///
     /// # fn main() -> Result<(), cnc::GraphError> {
     /// cnc::graph(|graph| {
@@ -79,7 +77,9 @@ impl<'g> Graph<'g, '_> {
     ///     assert_eq!(monitor.progress()[0].to_string(), "square 0 of 100");
     ///     graph.run(&Stealing::new(2))?;
     ///     assert_eq!(monitor.progress()[0].bar(10), "[##########]");
-    ///     assert!(monitor.svg().contains("100 put"));
+    ///     let picture = monitor.picture();
+    ///     let is_squares = |node: &&cnc::PictureNode| node.collection == CollectionId::Items(0);
+    ///     assert_eq!(picture.nodes.iter().find(is_squares).unwrap().put, 100);
     ///     Ok(())
     /// })
     /// # }
@@ -88,49 +88,17 @@ impl<'g> Graph<'g, '_> {
         self.core().monitor().clone()
     }
 
-    /// The graph in the language of Graphviz: steps are ovals, item collections boxes, tag
-    /// collections triangles. Which tags prescribe which steps is known, and so are the puts that
-    /// [`StepCol::makes`](crate::StepCol::makes) has declared; these are dashed. The other edges
-    /// were used since [`Graph::record`] or [`Graph::monitor`].
+    /// A picture of the graph: its collections, and their uses. `selvedge::see::graph_svg` draws it
+    /// as SVG, and `graph_dot` for Graphviz.
+    ///
+    /// Which tags prescribe which steps is known, and so are the puts that
+    /// [`StepCol::makes`](crate::StepCol::makes) has declared. The other uses were noted since
+    /// [`Graph::record`] or [`Graph::monitor`]. [`Monitor::picture`] has numbers too.
     ///
     /// # Examples
     /// ```
-    /// use selvedge::cnc::{self, schedulers::OneByOne};
-    ///
-    /// # fn main() -> Result<(), cnc::GraphError> {
-    /// let picture = cnc::graph(|graph| {
-    ///     let tags = graph.tags::<u32>("numbers");
-    ///     let squares = graph.items("squares");
-    ///     graph.prescribe(tags, "square", move |n, step| step.put(squares, n, n * n));
-    ///     graph.record(0);
-    ///     graph.initialize(|env| env.put_tag(tags, 3))?;
-    ///     graph.run(&OneByOne)?;
-    ///     Ok::<_, cnc::GraphError>(graph.dot())
-    /// })?;
-    /// assert_eq!(picture, r#"digraph cnc {
-    ///   step0 [label="the environment", shape=oval, style=dashed];
-    ///   step1 [label="square", shape=oval];
-    ///   items0 [label="squares", shape=box];
-    ///   tags0 [label="numbers", shape=triangle];
-    ///   tags0 -> step1 [style=dotted];
-    ///   step0 -> tags0;
-    ///   step1 -> items0;
-    /// }
-    /// "#);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn dot(&'g self) -> String {
-        dot(&self.picture())
-    }
-
-    /// The graph as SVG: steps are ovals, item collections boxes, tag collections triangles. It
-    /// shows the same as [`Graph::dot`], and needs no other program.
-    /// [`Monitor::svg`](crate::Monitor::svg) shows numbers too.
-    ///
-    /// # Examples
-    /// ```
-    /// use selvedge::cnc::{self, schedulers::OneByOne};
+    /// use selvedge::cnc::{self, ArrowKind, CollectionId, schedulers::OneByOne};
+    /// use selvedge::see::graph_svg;
     ///
     /// # fn main() -> Result<(), cnc::GraphError> {
     /// let picture = cnc::graph(|graph| {
@@ -140,25 +108,22 @@ impl<'g> Graph<'g, '_> {
     ///     graph.record(0);
     ///     graph.initialize(|env| env.put_tag(tags, 3))?;
     ///     graph.run(&OneByOne)?;
-    ///     Ok::<_, cnc::GraphError>(graph.svg())
+    ///     Ok::<_, cnc::GraphError>(graph.picture())
     /// })?;
-    /// assert!(picture.starts_with("<svg") && picture.contains("numbers &lt; 9"));
+    /// let names: Vec<&str> = picture.nodes.iter().map(|node| node.name.as_str()).collect();
+    /// assert_eq!(names, ["the environment", "square", "squares", "numbers < 9"]);
+    /// let put = picture.arrows.iter().find(|arrow| arrow.to == CollectionId::Items(0)).unwrap();
+    /// assert_eq!((put.from, put.kind), (CollectionId::Step(1), ArrowKind::Used));
+    /// assert!(graph_svg(&picture).contains("numbers &lt; 9"));
     /// # Ok(())
     /// # }
     /// ```
-    pub fn svg(&'g self) -> String {
-        svg(&self.picture(), |_| "")
+    pub fn picture(&'g self) -> Picture {
+        self.core().outline().picture(self.core().used_edges())
     }
 
     /// How often each step has run, and how many items were put and are still there.
     pub fn statistics(&'g self) -> Statistics {
         self.core().statistics()
-    }
-
-    /// The collections, with the uses that were recorded or monitored.
-    fn picture(&'g self) -> Picture {
-        let mut picture = self.core().picture();
-        picture.add(self.core().used_edges());
-        picture
     }
 }

@@ -248,7 +248,7 @@ fn pictures_and_statistics_of_collections_that_steps_make_have_one_order() {
             graph.record(100);
             graph.initialize(|env| order.into_iter().try_for_each(|n| env.put_tag(tags, n))).unwrap();
             graph.run(&OneByOne).unwrap();
-            (graph.dot(), graph.statistics().items)
+            (graph.picture(), graph.statistics().items)
         })
     };
     let expected = seen(ORDERS[0]);

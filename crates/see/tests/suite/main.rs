@@ -3,6 +3,7 @@
 mod common;
 
 mod environment;
+mod graphs;
 mod panics;
 mod seeing;
 mod waits;

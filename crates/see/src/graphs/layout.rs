@@ -1,42 +1,34 @@
-//! A picture of a graph as SVG: `Graph::svg`, and [`Monitor::svg`] with numbers. `picture.rs` has
-//! the nodes and arrows; this file has the layout and the drawing.
+//! Where the nodes and arrows of a drawing are: [`Layout`], for `svg.rs`.
 //!
 //! The layout has layers, as Sugiyama's has: arrows that close a circle are turned round, each
 //! vertex is below all vertices with arrows to it, an arrow over several layers has a bend in each
 //! layer between, and each layer is sorted by where its neighbours are. The same graph has the same
-//! picture.
-//!
-//! [`Monitor::svg`]: crate::Monitor::svg
+//! layout.
 
-use crate::picture::{ArrowKind, Picture, Place};
-use std::collections::HashMap;
-use std::fmt::Write as _;
-
-/// The height of a node, the distance of layers, and the least distance of neighbours.
-const HEIGHT: f64 = 40.0;
-const LAYER: f64 = 90.0;
-const GAP: f64 = 24.0;
-/// The width of a bend, and of a character.
+/// The least distance of neighbours.
+pub(super) const GAP: f64 = 24.0;
+/// The width of a bend.
 const BEND: f64 = 8.0;
-const CHARACTER: f64 = 7.5;
 /// How often the layers are sorted, and how often vertices are moved to their neighbours.
 const SWEEPS: usize = 12;
 
 /// A node, or a bend of an arrow.
-struct Vertex {
-    layer: usize,
-    width: f64,
-    x: f64,
+pub(super) struct Vertex {
+    pub(super) layer: usize,
+    pub(super) width: f64,
+    /// Where its middle is, from left to right.
+    pub(super) x: f64,
     above: Vec<usize>,
     below: Vec<usize>,
 }
 
 /// The places of all vertices. The first ones are the nodes.
-struct Layout {
-    vertices: Vec<Vertex>,
+pub(super) struct Layout {
+    pub(super) vertices: Vec<Vertex>,
     /// The vertices of each arrow, from its begin to its end.
-    ways: Vec<Vec<usize>>,
-    layers: Vec<Vec<usize>>,
+    pub(super) ways: Vec<Vec<usize>>,
+    /// The vertices of each layer, from left to right. The first layer is at the top.
+    pub(super) layers: Vec<Vec<usize>>,
 }
 
 /// The arrows that close a circle, in a search from the first vertex on.
@@ -97,7 +89,8 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 }
 
 impl Layout {
-    fn new(widths: &[f64], arrows: &[(usize, usize)]) -> Layout {
+    /// Lays out a vertex for each width. An arrow is the numbers of its two vertices.
+    pub(super) fn new(widths: &[f64], arrows: &[(usize, usize)]) -> Layout {
         let back = backward(widths.len(), arrows);
         let turned =
             |(&(from, to), back): (&(usize, usize), &bool)| if *back { (to, from) } else { (from, to) };
@@ -176,139 +169,16 @@ impl Layout {
     }
 }
 
-/// A text between tags.
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
-/// Draws a picture. Below its name, each node has the note of its place.
-pub(crate) fn svg<'n>(picture: &Picture, note: impl Fn(Place) -> &'n str) -> String {
-    let number: HashMap<Place, usize> =
-        picture.nodes.iter().enumerate().map(|(number, node)| (node.place, number)).collect();
-    let ends = |arrow: &crate::picture::Arrow| Some((*number.get(&arrow.from)?, *number.get(&arrow.to)?));
-    let arrows: Vec<((usize, usize), ArrowKind)> =
-        picture.arrows.iter().filter_map(|arrow| Some((ends(arrow)?, arrow.kind))).collect();
-    let width = |text: &str| text.chars().count() as f64 * CHARACTER;
-    let widths: Vec<f64> = picture
-        .nodes
-        .iter()
-        .map(|node| {
-            let room = match node.place {
-                Place::Items(_) => 20.0,
-                Place::Step(_) => 50.0,
-                Place::Tags(_) => 80.0,
-            };
-            width(&node.name).max(width(note(node.place))) + room
-        })
-        .collect();
-    let layout = Layout::new(&widths, &arrows.iter().map(|arrow| arrow.0).collect::<Vec<_>>());
-    let edge = |side: f64| {
-        layout.vertices.iter().map(move |at| (at.x + side * at.width / 2.0) * side).fold(0.0, f64::max)
-    };
-    let (left, right) = (edge(-1.0) + GAP, edge(1.0) + GAP);
-    let height = layout.layers.len() as f64 * LAYER;
-    let mut text = String::new();
-    let mut line = |parts: std::fmt::Arguments<'_>| writeln!(text, "{parts}").expect("a string takes all");
-    line(format_args!(
-        r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="{:.0} 0 {:.0} {height:.0}" width="{1:.0}" height="{height:.0}" font-family="sans-serif" font-size="13">"#,
-        -left,
-        left + right
-    ));
-    line(format_args!(
-        r#"<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto"><path d="M0 0L8 4L0 8z"/></marker></defs>"#
-    ));
-    let middle = |layer: usize| (layer as f64 + 0.5) * LAYER;
-    for (way, (_, kind)) in layout.ways.iter().zip(&arrows) {
-        let dash = match kind {
-            ArrowKind::Prescribes => r#" stroke-dasharray="2 3""#,
-            ArrowKind::Declared => r#" stroke-dasharray="6 3""#,
-            ArrowKind::Used => "",
-        };
-        let path = path(&layout, way, middle);
-        line(format_args!(r#"<path d="{path}" fill="none" stroke="black"{dash} marker-end="url(#tip)"/>"#));
-    }
-    for (node, vertex) in picture.nodes.iter().zip(&layout.vertices) {
-        let (x, y, half) = (vertex.x, middle(vertex.layer), vertex.width / 2.0);
-        let up = HEIGHT / 2.0;
-        let style = if node.is_environment { r#" stroke-dasharray="5 3""# } else { "" };
-        let style = format!(r#" fill="white" stroke="black"{style}"#);
-        match node.place {
-            Place::Step(_) => {
-                line(format_args!(r#"<ellipse cx="{x:.1}" cy="{y:.1}" rx="{half:.1}" ry="{up}"{style}/>"#));
-            }
-            Place::Items(_) => line(format_args!(
-                r#"<rect x="{:.1}" y="{:.1}" width="{:.1}" height="{HEIGHT}"{style}/>"#,
-                x - half,
-                y - up,
-                2.0 * half
-            )),
-            Place::Tags(_) => line(format_args!(
-                r#"<path d="M{:.1} {:.1}H{:.1}L{x:.1} {:.1}z"{style}/>"#,
-                x - half,
-                y - up,
-                x + half,
-                y + up
-            )),
-        }
-        let note = note(node.place);
-        // A triangle is wide at its top.
-        let is_triangle = matches!(node.place, Place::Tags(_));
-        let first = if is_triangle {
-            y - 7.0
-        } else if note.is_empty() {
-            y + 4.5
-        } else {
-            y - 2.0
-        };
-        let name = escaped(&node.name);
-        line(format_args!(r#"<text x="{x:.1}" y="{first:.1}" text-anchor="middle">{name}</text>"#));
-        if !note.is_empty() {
-            let (second, note) = (first + 14.0, escaped(note));
-            line(format_args!(
-                r#"<text x="{x:.1}" y="{second:.1}" text-anchor="middle" fill="gray">{note}</text>"#
-            ));
-        }
-    }
-    text.push_str("</svg>\n");
-    text
-}
-
-/// The curve of an arrow.
-fn path(layout: &Layout, way: &[usize], middle: impl Fn(usize) -> f64) -> String {
-    let at = |number: usize| (layout.vertices[number].x, middle(layout.vertices[number].layer));
-    let (first, last) = (way[0], way[way.len() - 1]);
-    let (x, y) = at(first);
-    if first == last {
-        let right = x + layout.vertices[first].width / 2.0;
-        let (top, bottom, far) = (y - 8.0, y + 8.0, right + GAP);
-        return format!("M{right:.1} {top:.1}C{far:.1} {top:.1} {far:.1} {bottom:.1} {right:.1} {bottom:.1}");
-    }
-    let down = if at(last).1 > y { 1.0 } else { -1.0 };
-    let mut text = format!("M{x:.1} {:.1}", y + down * HEIGHT / 2.0);
-    let mut before = (x, y + down * HEIGHT / 2.0);
-    for &number in &way[1..] {
-        let (x, mut y) = at(number);
-        if number == last {
-            y -= down * HEIGHT / 2.0;
-        }
-        let half = f64::midpoint(before.1, y);
-        write!(text, "C{:.1} {half:.1} {x:.1} {half:.1} {x:.1} {y:.1}", before.0)
-            .expect("a string takes all");
-        before = (x, y);
-    }
-    text
-}
-
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::{GAP, Layout};
-    use crate::random::random;
+    use selvedge_sim::Random;
 
     #[test]
     fn no_two_vertices_of_a_layer_overlap_and_each_arrow_goes_by_single_layers() {
         for seed in 0..50 {
-            let mut seed = seed;
-            let mut below = |limit: u64| (random(&mut seed) % limit) as usize;
+            let mut random = Random::new(seed);
+            let mut below = |limit: u64| random.below(limit) as usize;
             let count = 1 + below(12);
             let widths: Vec<f64> = (0..count).map(|_| 20.0 + below(80) as f64).collect();
             let arrows: Vec<(usize, usize)> =
