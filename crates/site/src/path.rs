@@ -19,9 +19,25 @@ use std::borrow::Cow;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathError;
 
-/// Whether a byte stands in a canonical path as it is.
+/// For each byte, whether it stands in a canonical path as it is.
+const IS_LITERAL: [bool; 256] = {
+    let mut literal = [false; 256];
+    let marks = b"-._~!$&'()*+,;=:@";
+    let mut byte = 0;
+    while byte < 128 {
+        literal[byte] = (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let mut mark = 0;
+    while mark < marks.len() {
+        literal[marks[mark] as usize] = true;
+        mark += 1;
+    }
+    literal
+};
+
 fn is_literal(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@".contains(&byte)
+    IS_LITERAL[usize::from(byte)]
 }
 
 /// Whether `path` is canonical.
