@@ -39,7 +39,7 @@ use selvedge_io::nonblocking::PollState;
 use selvedge_io::time::timeout;
 use std::future::poll_fn;
 use std::io::{self, Write};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -192,7 +192,7 @@ impl<H: Responder> Exchange<H> {
         };
         let answer = match (answer, answering.as_mut()) {
             (None, Some(handler)) => {
-                let answer = attendant.beside(handler, has_begun);
+                let answer = pin!(attendant.beside(handler, has_begun));
                 match worker.config.handlers.time {
                     Some(limit) => timeout(limit, answer).await.ok(),
                     None => Some(answer.await),
@@ -245,7 +245,9 @@ impl<H: Responder> Exchange<H> {
                     attendant: &mut attendant,
                     sent: &mut sent,
                 };
-                sending.send(response, &terms, &clock).await
+                // In a box, because the answers of gateways are whole, and the whole future is copied
+                // when it is made.
+                Box::pin(sending.send(response, &terms, &clock)).await
             }
             Err(status) => {
                 let clock = &worker.state.borrow().clock.clone();
