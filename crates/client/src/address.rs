@@ -19,10 +19,10 @@ use std::time::Duration;
 /// assert_eq!(Address::tcp("127.0.0.1:8080").to_string(), "127.0.0.1:8080");
 /// assert_eq!(Address::unix("/run/app.sock").to_string(), "unix:/run/app.sock");
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address(Place);
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Place {
     /// Host and port.
     Tcp(Arc<str>),

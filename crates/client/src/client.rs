@@ -347,13 +347,18 @@ impl Client {
     {
         let shared = &self.shared;
         if let Some(stream) = shared.pool.take(address) {
-            match attempt_plain(shared, address, stream, head.to_vec(), &inform).await {
+            match attempt_plain(shared, address, stream, head, &inform).await {
                 Err(error) if error.is_unanswered() && !error.is_timeout() => {}
                 sent => return sent,
             }
         }
-        let stream = address.connect(shared.limits.connect).await?;
-        attempt_plain(shared, address, stream, head.to_vec(), &inform).await
+        // In a box, because most requests find a kept connection, and the whole future is copied
+        // when it is made.
+        Box::pin(async {
+            let stream = address.connect(shared.limits.connect).await?;
+            attempt_plain(shared, address, stream, head, &inform).await
+        })
+        .await
     }
 
     /// Sends a request with a body that can be sent again, and follows redirects.

@@ -9,24 +9,23 @@ use crate::answer_head::{self, AnswerHead, Asked};
 use crate::error::{Error, ErrorCause};
 use crate::outgoing_request::OutgoingRequest;
 use crate::plain::{PlainReply, WholeAnswer};
+use crate::read_room::{self, ROOM_BYTES};
 use crate::request_head::BodyFraming;
 use crate::shared::Shared;
 use crate::switched::Switched;
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode};
 use http_body::Body;
-use selvedge_core::Time;
+use selvedge_core::now;
 use selvedge_io::net::Stream;
 use selvedge_io::nonblocking::PollState;
 use std::error::Error as StdError;
 use std::fmt;
 use std::future::poll_fn;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-
-/// The room for the head of an answer, and for a small body behind it.
-const HEAD_ROOM_BYTES: usize = 4 << 10;
 
 /// The most interim answers before the answer.
 const INTERIM_MAX: u32 = 32;
@@ -70,7 +69,7 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn StdError + Send + Sync>>,
 {
-    let mut exchange = AwaitedHead::new(stream, sending, shared);
+    let mut exchange = AwaitedHead::new(stream, Some(sending), shared);
     exchange.hold();
     exchange.answer(shared, address, asked, inform).await
 }
@@ -80,15 +79,24 @@ pub(crate) async fn attempt_plain<B>(
     shared: &Arc<Shared>,
     address: &Address,
     stream: Stream,
-    head: Vec<u8>,
+    head: &[u8],
     inform: &impl Fn(StatusCode, HeaderMap),
 ) -> Result<PlainReply<B>, Error>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn StdError + Send + Sync>>,
 {
-    let sending = OutgoingRequest::new(head, Bytes::new(), None, BodyFraming::None, shared.limits.send);
-    let mut exchange = AwaitedHead::new(stream, sending, shared);
+    // Most heads go out at once, and need no state for a rest.
+    let (sent, send_error) = match stream.try_write(head) {
+        Ok(sent) => (sent, None),
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => (0, None),
+        Err(error) => (head.len(), Some(Error::from_io(ErrorCause::Send, error))),
+    };
+    let sending = (sent < head.len()).then(|| {
+        let rest = head[sent..].to_vec();
+        OutgoingRequest::new(rest, Bytes::new(), None, BodyFraming::None, shared.limits.send)
+    });
+    let mut exchange = AwaitedHead { send_error, ..AwaitedHead::new(stream, sending, shared) };
     exchange.read_more().await?;
     if exchange.sending.is_none()
         && exchange.send_error.is_none()
@@ -100,7 +108,8 @@ where
         shared.pool.put(address, stream);
         return Ok(PlainReply::Whole(WholeAnswer::new(read, &extent)));
     }
-    exchange.answer(shared, address, Asked::default(), inform).await.map(PlainReply::Other)
+    // In a box, because most answers are whole.
+    Box::pin(exchange.answer(shared, address, Asked::default(), inform)).await.map(PlainReply::Other)
 }
 
 fn malformed(malformed: answer_head::Malformed) -> Error {
@@ -123,15 +132,14 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn StdError + Send + Sync>>,
 {
-    fn new(stream: Stream, sending: OutgoingRequest<B>, shared: &Shared) -> AwaitedHead<B> {
-        AwaitedHead {
-            stream,
-            sending: Some(sending),
-            send_error: None,
-            answer_limit: shared.limits.answer,
-            read: Vec::with_capacity(HEAD_ROOM_BYTES),
-            wait: PollState::default(),
+    /// The wait for the head of an answer. Without `sending` the whole request has been sent.
+    fn new(stream: Stream, sending: Option<OutgoingRequest<B>>, shared: &Shared) -> AwaitedHead<B> {
+        let answer_limit = shared.limits.answer;
+        if sending.is_none() {
+            stream.set_read_deadline(Some(now() + answer_limit));
         }
+        let (read, wait) = (Vec::new(), PollState::default());
+        AwaitedHead { stream, sending, send_error: None, answer_limit, read, wait }
     }
 
     /// Reads the head of the answer.
@@ -198,9 +206,6 @@ where
 
     /// Reads something of the answer, while the request is sent.
     async fn read_more(&mut self) -> Result<(), Error> {
-        if self.read.len() == self.read.capacity() {
-            self.read.reserve(HEAD_ROOM_BYTES);
-        }
         loop {
             match poll_fn(|cx| self.poll_more(cx)).await {
                 Ok(0) if self.read.is_empty() => {
@@ -225,14 +230,22 @@ where
                     Err(error) if error.is_request_body() => return Poll::Ready(Err(error)),
                     sent => self.send_error = sent.err(),
                 }
-                self.stream.set_read_deadline(Some(Time::now() + self.answer_limit));
+                self.stream.set_read_deadline(Some(now() + self.answer_limit));
                 self.wait = PollState::default();
             }
         }
         let AwaitedHead { stream, read, wait, .. } = self;
         let kind = if read.is_empty() { ErrorCause::Unanswered } else { ErrorCause::Head };
         stream
-            .poll_read_with(wait, cx, |stream| stream.try_read_to_spare(read))
+            .poll_read_with(wait, cx, |stream| {
+                // Only now, because a request that waits needs no room.
+                if read.capacity() == 0 {
+                    *read = read_room::room();
+                } else if read.len() == read.capacity() {
+                    read.reserve(ROOM_BYTES);
+                }
+                stream.try_read_to_spare(read)
+            })
             .map_err(|error| Error::from_io(kind, error))
     }
 
@@ -243,7 +256,7 @@ where
     /// Gives the server some time to ask for the body, if it has to ask.
     fn hold(&mut self) {
         if self.is_held() {
-            self.stream.set_read_deadline(Some(Time::now() + CONTINUE_LIMIT));
+            self.stream.set_read_deadline(Some(now() + CONTINUE_LIMIT));
         }
     }
 

@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorCause};
 use crate::request_head::BodyFraming;
 use bytes::{Buf, Bytes};
 use http_body::Body;
-use selvedge_core::Time;
+use selvedge_core::now;
 use selvedge_http::trailers;
 use selvedge_io::net::Stream;
 use selvedge_io::nonblocking::PollState;
@@ -103,7 +103,7 @@ where
         while self.front_sent < self.front.len() || !self.piece.is_empty() {
             if !self.is_timed {
                 // A poll that finds no room must not put the deadline off.
-                stream.set_write_deadline(Some(Time::now() + self.limit));
+                stream.set_write_deadline(Some(now() + self.limit));
                 self.is_timed = true;
             }
             let front = &self.front[self.front_sent..];

@@ -6,6 +6,7 @@
 
 use crate::answer_body::AnswerBody;
 use crate::answer_head::WholeExtent;
+use crate::read_room::ReadRoom;
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use selvedge_http::FieldLines;
@@ -24,7 +25,7 @@ pub struct WholeAnswer {
 impl WholeAnswer {
     /// The answer that is all of `read`.
     pub(crate) fn new(read: Vec<u8>, extent: &WholeExtent) -> WholeAnswer {
-        let mut lines = Bytes::from(read);
+        let mut lines = Bytes::from_owner(ReadRoom(read));
         let content = lines.split_off(extent.head_bytes);
         WholeAnswer { status: extent.status, lines: lines.split_off(extent.line_bytes), content }
     }

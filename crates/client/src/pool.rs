@@ -6,9 +6,9 @@
 //! read as its answer.
 
 use crate::address::Address;
-use selvedge_core::Time;
+use selvedge_core::{Time, now};
 use selvedge_io::net::Stream;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -30,7 +30,9 @@ pub struct ConnectionPool {
     per_address: usize,
     /// The longest time that a connection may wait.
     idle: Duration,
-    waiting: Mutex<HashMap<Address, VecDeque<Waiting>>>,
+    /// A tree, because most clients have a few servers, and comparing two addresses costs a fraction of
+    /// a hash.
+    waiting: Mutex<BTreeMap<Address, VecDeque<Waiting>>>,
 }
 
 #[derive(Debug)]
@@ -50,7 +52,7 @@ impl ConnectionPool {
     pub fn take(&self, address: &Address) -> Option<Stream> {
         loop {
             let waiting = self.waiting().get_mut(address)?.pop_back()?;
-            let is_fresh = Time::now().since(waiting.since) < self.idle;
+            let is_fresh = now().since(waiting.since) < self.idle;
             if is_fresh && is_silent(&waiting.stream) {
                 return Some(waiting.stream);
             }
@@ -62,7 +64,7 @@ impl ConnectionPool {
         if self.per_address == 0 {
             return;
         }
-        let now = Time::now();
+        let now = now();
         let mut dropped = Vec::new();
         let mut all = self.waiting();
         let queue = match all.get_mut(address) {
@@ -122,7 +124,7 @@ impl ConnectionPool {
         self.len() == 0
     }
 
-    fn waiting(&self) -> MutexGuard<'_, HashMap<Address, VecDeque<Waiting>>> {
+    fn waiting(&self) -> MutexGuard<'_, BTreeMap<Address, VecDeque<Waiting>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

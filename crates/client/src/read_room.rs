@@ -1,0 +1,71 @@
+//! [`ReadRoom`]: room for an answer that comes as a whole, which the OS thread uses again.
+//!
+//! `exchange.rs` takes it when a connection may have bytes, and `plain.rs` makes the answer of it. An
+//! allocation of this size has the allocator join its free pieces, which costs more than the read of
+//! a short head.
+
+use std::cell::Cell;
+
+/// The room for the head of an answer, and for a small body behind it.
+pub(crate) const ROOM_BYTES: usize = 4 << 10;
+
+/// Room that has grown beyond this is not kept.
+const KEPT_BYTES_MAX: usize = 16 << 10;
+
+thread_local! {
+    static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// Bytes that were read. Their room is kept for the next [`room`] when they are dropped.
+pub(crate) struct ReadRoom(pub(crate) Vec<u8>);
+
+/// An empty vector with at least [`ROOM_BYTES`] of room.
+pub(crate) fn room() -> Vec<u8> {
+    let mut room = SPARE.take();
+    room.reserve(ROOM_BYTES);
+    room
+}
+
+impl AsRef<[u8]> for ReadRoom {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for ReadRoom {
+    fn drop(&mut self) {
+        let mut room = std::mem::take(&mut self.0);
+        room.clear();
+        if room.capacity() <= KEPT_BYTES_MAX {
+            // An error says that the OS thread ends.
+            let _ = SPARE.try_with(|spare| spare.set(room));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    #[test]
+    fn room_is_used_again_when_the_last_part_is_dropped() {
+        let mut read = room();
+        let place = read.as_ptr();
+        read.extend_from_slice(b"head and content");
+        let mut head = Bytes::from_owner(ReadRoom(read));
+        let content = head.split_off(9);
+        drop(head);
+        assert_ne!(room().as_ptr(), place, "a part of it is in use");
+        assert_eq!(content, &b"content"[..]);
+        drop(content);
+        let again = room();
+        assert_eq!((again.as_ptr(), again.len()), (place, 0));
+    }
+
+    #[test]
+    fn room_for_a_long_answer_is_not_kept() {
+        drop(ReadRoom(Vec::with_capacity(KEPT_BYTES_MAX + 1)));
+        assert!(room().capacity() <= KEPT_BYTES_MAX);
+    }
+}
