@@ -7,6 +7,7 @@
 
 use crate::envelope::{Envelope, MessageKey};
 use crate::mailbox::Mailbox;
+pub use crate::matching::Pattern;
 pub use crate::sending::{SendMode, Sending};
 use std::fmt;
 use std::sync::Arc;
@@ -61,4 +62,17 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     /// in by itself may do so here for some microseconds, and ask `until` after each, because a
     /// wake-up by the kernel takes longer. Other engines do nothing.
     fn look_out(&self, _rank: usize, _until: &mut dyn FnMut() -> bool) {}
+
+    /// As [`look_out`](Self::look_out), of a thread that is about to wait for such a message. An
+    /// engine may give it the message that comes, without the mailbox, if no receive that waits
+    /// there, and no message that lies there, is before it.
+    fn look_out_for(
+        &self,
+        rank: usize,
+        _wanted: &Pattern,
+        until: &mut dyn FnMut() -> bool,
+    ) -> Option<Envelope> {
+        self.look_out(rank, until);
+        None
+    }
 }

@@ -15,8 +15,11 @@
 use crate::completion::{Completion, EndedRank};
 use crate::engine::{Engine, SendMode, Sending};
 use crate::envelope::{Envelope, MessageContent, MessageKey, OnMatch};
+use crate::job_header::{JobHeader, JobMessageKind};
 use crate::mailbox::Mailbox;
+use crate::matching::Pattern;
 use selvedge_core::internal::CallUnderWay;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
@@ -36,9 +39,13 @@ pub(crate) trait JobLink: Send + Sync + 'static {
     fn post(&self, to: usize, header: JobHeader, bytes: Vec<u8>, end: PostEnd);
 
     /// Takes messages in for a short time, until `until` is true: see [`Engine::look_out`].
-    /// `others_wait` says that other threads of the rank wait for messages.
-    fn look_out(&self, others_wait: bool, until: &mut dyn FnMut() -> bool);
+    /// `others_wait` says that other threads of the rank wait for messages. A link may offer the
+    /// messages that come to `offer`, in their order.
+    fn look_out(&self, others_wait: bool, offer: &mut MessageOffer<'_>, until: &mut dyn FnMut() -> bool);
 }
+
+/// Whether a thread takes a message of another rank at once. Else the message goes to the mailbox.
+pub(crate) type MessageOffer<'a> = dyn FnMut(usize, &JobHeader, &[u8]) -> bool + 'a;
 
 /// One rank of a job, in a process of its own.
 pub(crate) struct JobRank<L> {
@@ -62,73 +69,6 @@ struct JobState {
     unanswered: HashMap<u64, (usize, Arc<Completion>)>,
     next_answer: u64,
     ended: HashMap<usize, EndedRank>,
-}
-
-/// What goes with the bytes of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct JobHeader {
-    kind: JobMessageKind,
-    context: u64,
-    mark: u32,
-    source: u32,
-    tag: u32,
-    /// The number of the answer that the sender waits for, or that this is.
-    answer: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum JobMessageKind {
-    Message = 0,
-    /// A message with a sender that waits until a receive takes it.
-    Synchronous = 1,
-    Answer = 2,
-    Returned = 3,
-    Failed = 4,
-}
-
-impl JobHeader {
-    /// The length of a header in bytes.
-    pub(crate) const BYTES: usize = 29;
-
-    fn of(kind: JobMessageKind) -> JobHeader {
-        JobHeader { kind, context: 0, mark: 0, source: 0, tag: 0, answer: 0 }
-    }
-
-    pub(crate) fn to_bytes(self) -> [u8; JobHeader::BYTES] {
-        let mut bytes = [0; JobHeader::BYTES];
-        bytes[0] = self.kind as u8;
-        bytes[1..9].copy_from_slice(&self.context.to_le_bytes());
-        bytes[9..13].copy_from_slice(&self.mark.to_le_bytes());
-        bytes[13..17].copy_from_slice(&self.source.to_le_bytes());
-        bytes[17..21].copy_from_slice(&self.tag.to_le_bytes());
-        bytes[21..].copy_from_slice(&self.answer.to_le_bytes());
-        bytes
-    }
-
-    /// `None` if it is no header.
-    pub(crate) fn from_bytes(bytes: &[u8; JobHeader::BYTES]) -> Option<JobHeader> {
-        let [kind, rest @ ..] = bytes;
-        let kind = match kind {
-            0 => JobMessageKind::Message,
-            1 => JobMessageKind::Synchronous,
-            2 => JobMessageKind::Answer,
-            3 => JobMessageKind::Returned,
-            4 => JobMessageKind::Failed,
-            _ => return None,
-        };
-        let (context, rest) = rest.split_first_chunk()?;
-        let (mark, rest) = rest.split_first_chunk()?;
-        let (source, rest) = rest.split_first_chunk()?;
-        let (tag, rest) = rest.split_first_chunk()?;
-        Some(JobHeader {
-            kind,
-            context: u64::from_le_bytes(*context),
-            mark: u32::from_le_bytes(*mark),
-            source: u32::from_le_bytes(*source),
-            tag: u32::from_le_bytes(*tag),
-            answer: u64::from_le_bytes(*rest.first_chunk()?),
-        })
-    }
 }
 
 /// What happens when a link has sent a message, or cannot.
@@ -286,6 +226,29 @@ impl<L: JobLink> JobRank<L> {
     }
 }
 
+impl<L: JobLink> JobRank<L> {
+    fn look_out_with(&self, offer: &mut MessageOffer<'_>, until: &mut dyn FnMut() -> bool) {
+        let waiting = self.mailbox.load().1;
+        let arrivals = self.arrivals.load(Ordering::Relaxed);
+        // Where many threads wait, all of them would look in vain when no message comes.
+        if waiting > 0 && self.in_vain.load(Ordering::Relaxed) == arrivals {
+            return;
+        }
+        let mut has_come = false;
+        self.link.look_out(waiting > 0, offer, &mut || {
+            // The message of another thread may be for one that this CPU is to execute.
+            has_come = until() || waiting > 0 && self.mailbox.load().1 < waiting;
+            has_come
+        });
+        let in_vain = self.in_vain.load(Ordering::Relaxed) == arrivals;
+        if in_vain == has_come {
+            // A message that was offered and taken is in no count.
+            let next = if has_come { arrivals.wrapping_sub(1) } else { arrivals };
+            self.in_vain.store(next, Ordering::Relaxed);
+        }
+    }
+}
+
 impl<L: JobLink> Engine for JobRank<L> {
     fn name(&self) -> &'static str {
         L::NAME
@@ -350,21 +313,27 @@ impl<L: JobLink> Engine for JobRank<L> {
     }
 
     fn look_out(&self, _: usize, until: &mut dyn FnMut() -> bool) {
-        let waiting = self.mailbox.load().1;
-        let arrivals = self.arrivals.load(Ordering::Relaxed);
-        // Where many threads wait, all of them would look in vain when no message comes.
-        if waiting > 0 && self.in_vain.load(Ordering::Relaxed) == arrivals {
-            return;
-        }
-        let mut has_come = false;
-        self.link.look_out(waiting > 0, &mut || {
-            // The message of another thread may be for one that this CPU is to execute.
-            has_come = until() || waiting > 0 && self.mailbox.load().1 < waiting;
-            has_come
-        });
-        if !has_come {
-            self.in_vain.store(arrivals, Ordering::Relaxed);
-        }
+        self.look_out_with(&mut |_, _, _| false, until);
+    }
+
+    fn look_out_for(&self, _: usize, wanted: &Pattern, until: &mut dyn FnMut() -> bool) -> Option<Envelope> {
+        let (passed, has_passed) = (Cell::new(None), Cell::new(false));
+        let mut offer = |_: usize, header: &JobHeader, bytes: &[u8]| {
+            let JobHeader { kind, context, mark, source, tag, .. } = *header;
+            let message = Pattern { context, source: Some(source), tag: Some(tag) };
+            let is_taken = !has_passed.get()
+                && kind == JobMessageKind::Message
+                && wanted.matches(&message)
+                && self.mailbox.lets_pass(&message, wanted);
+            if is_taken {
+                let body = MessageContent::Bytes(bytes.to_vec());
+                passed.set(Some(Envelope { context, mark, source, tag, body, sent: None, matched: None }));
+                has_passed.set(true);
+            }
+            is_taken
+        };
+        self.look_out_with(&mut offer, &mut || has_passed.get() || until());
+        passed.into_inner()
     }
 }
 
@@ -390,24 +359,65 @@ pub(crate) async fn on_an_os_thread<T: Send + 'static>(
     Ok(done.take().expect("the call has returned"))
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::mailbox::AwaitedRanks;
+
+    /// Each look of a thread finds a message of rank 1 with this tag.
+    struct OfferingLink(u32);
+
+    impl JobLink for OfferingLink {
+        const NAME: &'static str = "offering";
+
+        fn try_post(&self, _: usize, _: &JobHeader, _: &[u8]) -> bool {
+            false
+        }
+
+        fn post(&self, _: usize, _: JobHeader, _: Vec<u8>, end: PostEnd) {
+            end.sent();
+        }
+
+        fn look_out(&self, _: bool, offer: &mut MessageOffer<'_>, until: &mut dyn FnMut() -> bool) {
+            assert_eq!(offer(1, &header(self.0), b"late"), until());
+        }
+    }
+
+    fn header(tag: u32) -> JobHeader {
+        JobHeader { source: 1, tag, ..JobHeader::of(JobMessageKind::Message) }
+    }
+
+    fn tagged(tag: Option<u32>) -> Pattern {
+        Pattern { context: 0, source: Some(1), tag }
+    }
+
+    /// The bytes of the message that a thread gets past the mailbox when it looks for one of tag 5.
+    fn passed(job: &JobRank<OfferingLink>) -> Option<Vec<u8>> {
+        let envelope = job.look_out_for(0, &tagged(Some(5)), &mut || false)?;
+        let MessageContent::Bytes(bytes) = envelope.body else { panic!("it came from another process") };
+        Some(bytes)
+    }
 
     #[test]
-    fn a_header_is_read_as_it_was_written() {
-        let kinds = [
-            JobMessageKind::Message,
-            JobMessageKind::Synchronous,
-            JobMessageKind::Answer,
-            JobMessageKind::Returned,
-            JobMessageKind::Failed,
-        ];
-        for kind in kinds {
-            let header =
-                JobHeader { kind, context: u64::MAX - 1, mark: 2, source: 3, tag: u32::MAX, answer: 1 << 40 };
-            assert_eq!(JobHeader::from_bytes(&header.to_bytes()), Some(header));
-        }
-        assert_eq!(JobHeader::from_bytes(&[9; JobHeader::BYTES]), None);
+    fn a_message_passes_the_mailbox_only_if_nothing_there_is_before_it() {
+        let job = |tag| JobRank::new(0, 2, Arc::new(OfferingLink(tag)));
+        assert_eq!(passed(&job(5)).as_deref(), Some(&b"late"[..]));
+        assert_eq!(passed(&job(6)), None);
+
+        let with_another = job(5);
+        with_another.arrived(1, header(6), Vec::new());
+        let waits = with_another.mailbox.post(tagged(Some(7)), AwaitedRanks::One(1), true);
+        assert_eq!(passed(&with_another).as_deref(), Some(&b"late"[..]));
+        drop(waits);
+
+        let with_an_earlier = job(5);
+        with_an_earlier.arrived(1, header(5), Vec::new());
+        assert_eq!(passed(&with_an_earlier), None);
+
+        let with_a_receive = job(5);
+        let waits = with_a_receive.mailbox.post(tagged(None), AwaitedRanks::One(1), true);
+        assert_eq!(passed(&with_a_receive), None);
+        drop(waits);
+        assert_eq!(passed(&with_a_receive).as_deref(), Some(&b"late"[..]));
     }
 }

@@ -5,9 +5,11 @@
 //! all contexts go through one communicator of MPI that is the engine's own, because MPI keeps no
 //! order between two. The header of a message follows its bytes.
 
-use crate::job::{JobHeader, JobLink, JobRank, PostEnd, on_an_os_thread};
+use crate::job::{JobLink, JobRank, MessageOffer, PostEnd, on_an_os_thread};
+use crate::job_header::JobHeader;
 use crate::libmpi::{Collective, Comm, CommListener, MessageLoop, MpiError, MpiMemory, Received};
 use crate::processes::{Doorbells, JobSegment, RANKS_MAX, segment_path};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use selvedge_core::internal::CallUnderWay;
 use std::error::Error;
 use std::fs;
@@ -35,6 +37,7 @@ impl LaunchedRank {
         let link = Arc::new(CommLink(comm.clone()));
         let job = Arc::new(JobRank::new(comm.rank(), comm.size(), link));
         if let Some(doorbells) = doorbells(&comm).await? {
+            begin_on_own_cpu(doorbells.own());
             comm.ring_by(Arc::new(doorbells));
         }
         comm.listen_to_frames(job.clone());
@@ -82,6 +85,24 @@ async fn doorbells(comm: &Comm) -> Result<Option<Doorbells>, MpiError> {
     Ok(segment.zip(own).map(|(segment, own)| Doorbells::new(segment, own, places)))
 }
 
+/// Puts this OS thread on the CPU that this rank would have if each rank of the machine had one. The
+/// kernel may move it again.
+///
+/// Two ranks may begin on one CPU, although another one is idle. While they look for messages in
+/// turn there, each has run so lately that the kernel leaves both where they are, for tens of
+/// milliseconds, and a message takes 5 µs instead of 1.
+fn begin_on_own_cpu(own: usize) {
+    let Ok(allowed) = sched_getaffinity(None) else { return };
+    let cpus = || (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu));
+    let Some(cpu) = cpus().cycle().nth(own) else { return };
+    let mut alone = CpuSet::new();
+    alone.set(cpu);
+    // A launcher that has bound the rank to one CPU has chosen.
+    if allowed.count() > 1 && sched_setaffinity(None, &alone).is_ok() {
+        let _ = sched_setaffinity(None, &allowed);
+    }
+}
+
 /// The numbers of all ranks, in their order.
 async fn of_all<const N: usize>(comm: &Comm, own: &[u64; N]) -> Result<Vec<[u64; N]>, MpiError> {
     let collected = comm.collective(Collective::Allgather, MpiMemory::from(own.to_vec())).await?;
@@ -103,19 +124,23 @@ impl JobLink for CommLink {
     const NAME: &'static str = "MPI";
 
     fn try_post(&self, to: usize, header: &JobHeader, bytes: &[u8]) -> bool {
-        self.0.send_frame(to, [bytes, &header.to_bytes()])
+        self.0.send_frame(to, [bytes, header.to_tail(self.0.rank()).as_bytes()])
     }
 
     fn post(&self, to: usize, header: JobHeader, mut bytes: Vec<u8>, end: PostEnd) {
-        bytes.extend_from_slice(&header.to_bytes());
+        bytes.extend_from_slice(header.to_tail(self.0.rank()).as_bytes());
         self.0.send_framed(to, bytes, move |result| match result {
             Ok(_) => end.sent(),
             Err(_) => end.failed(to),
         });
     }
 
-    fn look_out(&self, others_wait: bool, until: &mut dyn FnMut() -> bool) {
-        self.0.watch(others_wait, until);
+    fn look_out(&self, others_wait: bool, offer: &mut MessageOffer<'_>, until: &mut dyn FnMut() -> bool) {
+        let mut offer = |from: usize, message: &[u8]| match JobHeader::split_tail(message, from) {
+            Some((bytes, header)) => offer(from, &header, bytes),
+            None => false,
+        };
+        self.0.watch(others_wait, &mut offer, until);
     }
 }
 
@@ -123,13 +148,26 @@ impl CommListener for JobRank<CommLink> {
     fn message(&self, message: Received) {
         let from = message.source;
         let Ok(mut bytes) = message.memory.into_vec::<u8>() else { return };
-        let Some((rest, header)) = bytes.split_last_chunk() else { return };
-        let Some(header) = JobHeader::from_bytes(header) else { return };
+        let Some((rest, header)) = JobHeader::split_tail(&bytes, from) else { return };
         bytes.truncate(rest.len());
         self.arrived(from, header, bytes);
     }
 
     fn failed(&self, _: MpiError) {
         self.all_are_lost();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rank_begins_on_a_cpu_of_its_own_and_may_use_all_that_it_could() {
+        let before = sched_getaffinity(None).unwrap();
+        for own in [0, 1, 7, RANKS_MAX] {
+            begin_on_own_cpu(own);
+            assert_eq!(sched_getaffinity(None).unwrap(), before);
+        }
     }
 }

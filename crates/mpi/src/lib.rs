@@ -106,6 +106,7 @@ mod group;
 mod info;
 mod intercommunicator;
 mod job;
+mod job_header;
 mod joined;
 mod kept_values;
 mod laid_out;

@@ -32,8 +32,8 @@ use crate::sending::{SendMode, Sending};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::mem;
-use std::ops::Deref;
-use std::sync::atomic::AtomicBool;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 pub(crate) use outcome::{Arrived, ReceiveOutcome};
@@ -44,6 +44,9 @@ use revoked::{HandOn, RevokedContexts};
 /// The messages that have come for one rank, and the receives that wait for some.
 pub struct Mailbox {
     state: Mutex<MailboxState>,
+    /// The number of messages that wait for a receive, and above it the number of receives that
+    /// wait for a message: asked without the lock.
+    load: AtomicU64,
     /// Whether any context is revoked: asked without the lock.
     has_revoked: AtomicBool,
     hand_on: OnceLock<HandOn>,
@@ -69,6 +72,36 @@ struct MailboxState {
     agreements: HashMap<u64, u32>,
     /// The engines in which this rank has a second number, with the number.
     seats: Vec<(Weak<dyn HearsEnd>, u32)>,
+}
+
+/// The right to the state. Dropping it notes the load, and releases the lock.
+struct MailboxGuard<'a> {
+    state: MutexGuard<'a, MailboxState>,
+    load: &'a AtomicU64,
+}
+
+impl Deref for MailboxGuard<'_> {
+    type Target = MailboxState;
+
+    #[inline]
+    fn deref(&self) -> &MailboxState {
+        &self.state
+    }
+}
+
+impl DerefMut for MailboxGuard<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut MailboxState {
+        &mut self.state
+    }
+}
+
+impl Drop for MailboxGuard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let (arrived, posted) = (self.state.arrived.len() as u64, self.state.posted.len() as u64);
+        self.load.store(posted << 32 | arrived, Ordering::Relaxed);
+    }
 }
 
 /// A receive or a probe in the table.
@@ -152,12 +185,14 @@ impl Mailbox {
             seats: Vec::new(),
         };
         let (has_revoked, hand_on) = (AtomicBool::new(false), OnceLock::new());
-        Mailbox { state: Mutex::new(state), has_revoked, hand_on, before_end: Mutex::default() }
+        let load = AtomicU64::new(0);
+        Mailbox { state: Mutex::new(state), load, has_revoked, hand_on, before_end: Mutex::default() }
     }
 
     #[inline]
-    fn lock(&self) -> MutexGuard<'_, MailboxState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MailboxGuard<'_> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        MailboxGuard { state, load: &self.load }
     }
 
     /// A message has arrived for this rank.
@@ -292,13 +327,31 @@ impl Mailbox {
     }
 
     /// How many messages wait for a receive, and how many receives for a message.
+    #[inline]
     pub fn load(&self) -> (usize, usize) {
-        let state = self.lock();
-        (state.arrived.len(), state.posted.len())
+        let load = self.load.load(Ordering::Relaxed);
+        ((load as u32) as usize, (load >> 32) as usize)
+    }
+
+    /// Whether a thread that asks for `wanted` may have this message, which matches, although it
+    /// has no receive in the table: no receive there matches, and no message that lies there is
+    /// before it. The engine delivers nothing to this mailbox meanwhile.
+    ///
+    /// What another thread has put into the mailbox before a moment that the caller knows of is
+    /// seen, also without the lock, because the load was noted before.
+    pub(crate) fn lets_pass(&self, message: &Pattern, wanted: &Pattern) -> bool {
+        if self.load() == (0, 0) {
+            return true;
+        }
+        let mut state = self.lock();
+        state.posted.first_receive(message).is_none() && state.arrived.first_message(wanted).is_none()
     }
 
     /// Takes the first message that matches.
     pub(crate) fn try_take(&self, pattern: &Pattern) -> Option<Arrived> {
+        if self.load().0 == 0 {
+            return None;
+        }
         let mut state = self.lock();
         let key = state.arrived.first_message(pattern)?;
         let mut arrived = state.arrived.remove(key);

@@ -29,13 +29,13 @@ use std::hash::{Hash, Hasher};
 
 /// What a receive asks for; without a source, any source. A message's own pattern has both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Pattern {
+pub struct Pattern {
     /// The communicator, and whether the message belongs to one of its collectives.
-    pub(crate) context: u64,
+    pub context: u64,
     /// The sender's rank in the communicator.
-    pub(crate) source: Option<u32>,
+    pub source: Option<u32>,
     /// The tag.
-    pub(crate) tag: Option<u32>,
+    pub tag: Option<u32>,
 }
 
 /// The number of kinds of patterns.
@@ -45,6 +45,11 @@ impl Pattern {
     /// Bit 0 stands for any source, bit 1 for any tag.
     pub(crate) fn kind(&self) -> usize {
         usize::from(self.source.is_none()) | usize::from(self.tag.is_none()) << 1
+    }
+
+    /// Whether a message with this exact pattern is one that is asked for.
+    pub(crate) fn matches(&self, message: &Pattern) -> bool {
+        message.widened(self.kind()) == *self
     }
 
     /// The pattern of this kind that the exact pattern matches.

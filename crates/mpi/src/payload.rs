@@ -7,7 +7,7 @@
 
 use crate::envelope::{Envelope, MessageContent, Moved, MovedType, Status};
 use crate::error::{CallSite, Error, ErrorClass};
-use crate::job::JobHeader;
+use crate::job_header::HeaderTail;
 use crate::tag::PROC_NULL;
 use crate::wire;
 use bytemuck::Pod;
@@ -165,7 +165,7 @@ impl<T: Pod + Send + Sync> SentPayload for ElementSlice<'_, T> {
 
 /// A body of these bytes, with room for what an engine appends.
 fn bytes_with_room(bytes: &[u8]) -> MessageContent {
-    let mut body = Vec::with_capacity(bytes.len() + JobHeader::BYTES);
+    let mut body = Vec::with_capacity(bytes.len() + HeaderTail::BYTES_MAX);
     body.extend_from_slice(bytes);
     MessageContent::Bytes(body)
 }

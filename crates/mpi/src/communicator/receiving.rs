@@ -200,15 +200,16 @@ impl Communicator {
         source: Source,
         tags: Tags,
     ) -> Result<Option<Arrived>, Error> {
-        if let Some(arrived) = self.try_take(call, lane, source, tags)? {
+        let Some((pattern, _)) = self.asked(call, lane, source, tags)? else { return Ok(None) };
+        if let Some(arrived) = self.mailbox().try_take(&pattern) {
             return Ok(Some(arrived));
         }
-        let mut found = Ok(None);
-        self.shared.engine.look_out(self.own_world_rank(), &mut || {
-            found = self.try_take(call, lane, source, tags);
-            !matches!(found, Ok(None))
+        let mut found = None;
+        let passed = self.shared.engine.look_out_for(self.own_world_rank(), &pattern, &mut || {
+            found = self.mailbox().try_take(&pattern);
+            found.is_some()
         });
-        found
+        Ok(found.or_else(|| passed.map(Arrived::passed)))
     }
 
     /// The next message of an agreement, of any rank. `None` if there is none and `awaited` has

@@ -130,7 +130,8 @@ impl Communicator {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::job::{JobHeader, JobLink, JobRank, PostEnd};
+    use crate::job::{JobLink, JobRank, MessageOffer, PostEnd};
+    use crate::job_header::JobHeader;
     use std::sync::{Arc, Mutex};
 
     /// A link that takes the first message at once, and no other.
@@ -155,7 +156,7 @@ mod tests {
             end.sent();
         }
 
-        fn look_out(&self, _: bool, until: &mut dyn FnMut() -> bool) {
+        fn look_out(&self, _: bool, _: &mut MessageOffer<'_>, until: &mut dyn FnMut() -> bool) {
             until();
         }
     }

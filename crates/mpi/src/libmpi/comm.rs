@@ -3,7 +3,7 @@
 
 use super::collective::{CallPlan, Collected, Collective};
 use super::error::{MpiError, MpiErrorClass};
-use super::frames::{FRAME, FRAME_MAX, WHOLE};
+use super::frames::{ANNOUNCED, FRAME, FRAME_MAX, FrameOffer, OfferedFrames};
 use super::memory::MpiMemory;
 use super::ongoing::{CallEnd, Ongoing, ongoing};
 use super::orders::{CommId, LoopOrder, NewPlace};
@@ -93,22 +93,24 @@ impl Comm {
         self.put(LoopOrder::Listen { comm: self.id(), listener, is_framed: true });
     }
 
-    /// Sends a message as a frame, if that is possible at once. `false` if nothing was sent.
+    /// Sends a message as a frame, if that is possible at once. `false` if nothing was sent. The
+    /// last byte of the message is not 255.
     pub(crate) fn send_frame(&self, dest: usize, parts: [&[u8]; 2]) -> bool {
-        let length = parts[0].len() + parts[1].len() + 1;
+        debug_assert_ne!(parts[1].last(), Some(&ANNOUNCED));
         let Ok(dest) = self.rank_of("MPI_Isend", dest) else { return false };
-        length <= FRAME_MAX && self.shared.driver.send_frame(self.id(), dest, &[parts[0], parts[1], &[WHOLE]])
+        parts[0].len() + parts[1].len() <= FRAME_MAX && self.shared.driver.send_frame(self.id(), dest, &parts)
     }
 
-    /// Sends a message, and runs `then` at the end, as [`send_then`](Comm::send_then) does.
+    /// Sends a message, and runs `then` at the end, as [`send_then`](Comm::send_then) does. The
+    /// last byte of the message is not 255.
     pub(crate) fn send_framed(
         &self,
         dest: usize,
-        mut message: Vec<u8>,
+        message: Vec<u8>,
         then: impl FnOnce(Result<MpiMemory, MpiError>) + Send + 'static,
     ) {
-        if message.len() < FRAME_MAX {
-            message.push(WHOLE);
+        debug_assert_ne!(message.last(), Some(&ANNOUNCED));
+        if message.len() <= FRAME_MAX {
             return self.send_then(dest, FRAME, message.into(), then);
         }
         let end = CallEnd::run("MPI_Isend", then);
@@ -120,9 +122,15 @@ impl Comm {
 
     /// Looks for messages on all communicators for a short time, until `until` is true. Only the
     /// message loop looks, if the library wants one OS thread to make all calls. `others_wait` says
-    /// that other threads of this process wait for messages.
-    pub(crate) fn watch(&self, others_wait: bool, until: &mut dyn FnMut() -> bool) {
-        self.shared.driver.watch(others_wait, until);
+    /// that other threads of this process wait for messages. The frames of this communicator are
+    /// offered to `offer` first.
+    pub(crate) fn watch(
+        &self,
+        others_wait: bool,
+        offer: &mut FrameOffer<'_>,
+        until: &mut dyn FnMut() -> bool,
+    ) {
+        self.shared.driver.watch(others_wait, &mut OfferedFrames { comm: self.id(), offer }, until);
     }
 
     fn put_send(&self, dest: usize, tag: i32, memory: MpiMemory, synchronous: bool, end: CallEnd<MpiMemory>) {

@@ -21,7 +21,7 @@ use super::collective::{CallPlan, Collected};
 use super::comm_line::{CommLine, CommLines};
 use super::error::{MpiError, MpiErrorClass};
 use super::family::MpiHandle;
-use super::frames::{ANNOUNCED, BODY, FRAME, FrameStore};
+use super::frames::{ANNOUNCED, BODY, FRAME, FrameStore, OfferedFrames};
 use super::memory::MpiMemory;
 use super::ongoing::CallEnd;
 use super::orders::{CommId, LoopOrder, LoopOrders, NewPlace, WORLD};
@@ -41,8 +41,8 @@ pub(super) trait Drive: fmt::Debug + Send {
     fn carry_out_all(&mut self, orders: &LoopOrders);
 
     /// Finds out what is done, and takes at most this number of messages from each communicator.
-    /// Whether there was any of it.
-    fn look(&mut self, messages: usize) -> bool;
+    /// Whether there was any of it. Messages are offered to a thread that looks by itself.
+    fn look(&mut self, messages: usize, offered: Option<&mut OfferedFrames<'_, '_>>) -> bool;
 
     /// Sends a frame of these parts, if no other call is under way. `false` if nothing was sent.
     fn send_frame(&mut self, comm: CommId, dest: i32, parts: &[&[u8]]) -> bool;
@@ -357,9 +357,9 @@ impl<H: MpiHandle> Drive for MpiDriver<H> {
         self.orders = taken;
     }
 
-    fn look(&mut self, messages: usize) -> bool {
+    fn look(&mut self, messages: usize, offered: Option<&mut OfferedFrames<'_, '_>>) -> bool {
         let has_happened = self.test();
-        has_happened | self.find(messages)
+        has_happened | self.find(messages, offered)
     }
 
     fn send_frame(&mut self, comm: CommId, dest: i32, parts: &[&[u8]]) -> bool {

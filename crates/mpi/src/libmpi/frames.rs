@@ -6,9 +6,9 @@
 //! when nothing has come.
 //!
 //! # The form
-//! A short message is a frame: [`WHOLE`] is its last byte, and it goes with the tag [`FRAME`].
-//! Another message is announced by a frame with the one byte [`ANNOUNCED`], and then goes with the
-//! tag [`BODY`]. The sender begins both before anything else, so the announcements and the bodies
+//! A short message is a frame, which goes with the tag [`FRAME`]. Its last byte is not
+//! [`ANNOUNCED`], which its sender sees to. Another message is announced by a frame with the one
+//! byte [`ANNOUNCED`], and then goes with the tag [`BODY`]. The sender begins both before anything else, so the announcements and the bodies
 //! of one sender have one order.
 //!
 //! The frames of one sender come in their order, and say the order of its messages: a body takes
@@ -19,6 +19,7 @@ use super::calls::{CommHandle, MessageHead, Mpi, RequestHandle};
 use super::error::MpiError;
 use super::family::MpiHandle;
 use super::memory::MpiMemory;
+use super::orders::CommId;
 use super::scalar::Scalar;
 use std::collections::VecDeque;
 
@@ -27,10 +28,8 @@ pub(super) const FRAME: i32 = 1;
 /// The tag of messages that were announced.
 pub(super) const BODY: i32 = 0;
 
-/// The last byte of a frame that is a message.
-pub(super) const WHOLE: u8 = 0;
 /// The one byte of a frame that announces a message.
-pub(super) const ANNOUNCED: u8 = 1;
+pub(super) const ANNOUNCED: u8 = u8::MAX;
 
 /// The longest frame in bytes: what the libraries send at once, so that a frame needs no answer.
 pub(super) const FRAME_MAX: usize = 4000;
@@ -54,6 +53,17 @@ pub(super) struct FrameStore<H> {
 pub(super) enum FrameRead {
     Whole(Vec<u8>),
     Announced,
+    /// A thread to which the message was offered has taken it.
+    Taken,
+}
+
+/// Whether a thread takes a message of this source at once, from where it lies.
+pub(super) type FrameOffer<'a> = dyn FnMut(usize, &[u8]) -> bool + 'a;
+
+/// A thread that looks by itself, to which the frames of a communicator are offered.
+pub(super) struct OfferedFrames<'a, 'b> {
+    pub(super) comm: CommId,
+    pub(super) offer: &'a mut FrameOffer<'b>,
 }
 
 impl<H: MpiHandle> FrameStore<H> {
@@ -62,11 +72,13 @@ impl<H: MpiHandle> FrameStore<H> {
         FrameStore { posted: VecDeque::new(), free, announced: VecDeque::new() }
     }
 
-    /// The next frame, if it has come, and its source.
+    /// The next frame, if it has come, and its source. A message is offered before its bytes are
+    /// copied.
     pub(super) fn next(
         &mut self,
         mpi: &Mpi<H>,
         comm: &CommHandle<H>,
+        offer: Option<&mut FrameOffer<'_>>,
     ) -> Result<Option<(MessageHead, FrameRead)>, MpiError> {
         if self.posted.is_empty() {
             self.post(mpi, comm)?;
@@ -78,7 +90,12 @@ impl<H: MpiHandle> FrameStore<H> {
             return Ok(None);
         };
         let Some((_, memory)) = self.posted.pop_front() else { return Ok(None) };
-        let frame = FrameRead::of(memory.as_slice().and_then(|bytes| bytes.get(..head.bytes)).unwrap_or(&[]));
+        let bytes = memory.as_slice().and_then(|bytes| bytes.get(..head.bytes)).unwrap_or(&[]);
+        let frame = match FrameRead::is_announcement(bytes) {
+            true => FrameRead::Announced,
+            false if offer.is_some_and(|offer| offer(head.source as usize, bytes)) => FrameRead::Taken,
+            false => FrameRead::Whole(bytes.to_vec()),
+        };
         self.free.push(memory);
         Ok(Some((head, frame)))
     }
@@ -124,11 +141,8 @@ impl<H: MpiHandle> FrameStore<H> {
 }
 
 impl FrameRead {
-    fn of(bytes: &[u8]) -> FrameRead {
-        match bytes.split_last() {
-            Some((&WHOLE, message)) => FrameRead::Whole(message.to_vec()),
-            _ => FrameRead::Announced,
-        }
+    fn is_announcement(frame: &[u8]) -> bool {
+        frame == [ANNOUNCED]
     }
 }
 
@@ -139,9 +153,8 @@ mod tests {
 
     #[test]
     fn a_frame_is_a_message_or_announces_one() {
-        assert_eq!(FrameRead::of(&[7, 8, WHOLE]), FrameRead::Whole(vec![7, 8]));
-        assert_eq!(FrameRead::of(&[WHOLE]), FrameRead::Whole(vec![]));
-        assert_eq!(FrameRead::of(&[ANNOUNCED]), FrameRead::Announced);
+        assert!(FrameRead::is_announcement(&[ANNOUNCED]));
+        assert!([&[7, 8][..], &[0], &[7, ANNOUNCED], &[]].iter().all(|it| !FrameRead::is_announcement(it)));
     }
 
     #[test]

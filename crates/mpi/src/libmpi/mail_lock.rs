@@ -42,6 +42,11 @@ impl<T> MailLock<T> {
         self.has_mail.store(true, Ordering::Release);
     }
 
+    /// Whether there is mail that no holder has begun to serve.
+    pub(crate) fn is_marked(&self) -> bool {
+        self.has_mail.load(Ordering::Relaxed)
+    }
+
     /// Works with the value, after the mail that is there, and serves what has come meanwhile.
     /// `None` if another thread holds the value.
     pub(crate) fn hold<R>(&self, work: impl FnOnce(&mut T) -> R, mut serve: impl FnMut(&mut T)) -> Option<R> {

@@ -37,6 +37,16 @@
 //! after its nap. If the watch has disarmed the bell, the message loop may be in its long sleep, so
 //! the watch rouses it to the short one.
 //!
+//! While no call is under way, a watch holds the driver for several looks. An order that comes
+//! meanwhile ends them, so its thread waits for one look at most.
+//!
+//! # A message for the thread that looks
+//! A frame that a watch finds is [offered](OfferedFrames) to its thread before its bytes are copied.
+//! `job.rs` takes it if the thread asks for it, and if no receive that waits in the mailbox, and no
+//! message that lies there, is before it. So the message meets no lock of the mailbox and no table.
+//! The mailbox gets messages of other ranks under the driver alone, so the answer holds until the
+//! message is taken. A frame behind a message that has begun to come is not offered.
+//!
 //! # Calls back
 //! Listeners, ends of calls and wakers run while their OS thread holds the driver. If one of them
 //! asks for a call, it finds the driver held, and the order stays in the queue.
@@ -52,12 +62,14 @@
 
 use super::driver::{Drive, DriverStanding};
 use super::error::MpiError;
+use super::frames::OfferedFrames;
 use super::mail_lock::MailLock;
 use super::orders::{CommId, LoopOrder, LoopOrders, LoopSleep};
 use crate::patience::WatchPatience;
 use crate::processes::Doorbells;
+use std::hint;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The driver, and what its holders have in common.
 #[derive(Debug)]
@@ -69,14 +81,17 @@ pub(super) struct SharedDriver {
     orders: LoopOrders,
     sleep: LoopSleep,
     patience: WatchPatience,
-    /// The threads that watch now.
-    watchers: AtomicU32,
     /// Whether a thread has watched since the message loop asked last.
     has_watched: AtomicBool,
 }
 
-/// The looks of a watch after which it lets other OS threads have its CPU: some microseconds.
-const LOOKS: u32 = 8;
+/// A watch lets other OS threads have its CPU after this number times [`HELD_LOOKS`]: some
+/// microseconds.
+const LOOKS: u32 = 1;
+
+/// The looks of a watch for which it holds the driver once, because to hold it takes as long as a
+/// look.
+const HELD_LOOKS: u32 = 8;
 
 /// The messages that a watch takes before it asks whether that of its thread is among them.
 const WATCHED_MAX: usize = 1;
@@ -111,7 +126,6 @@ impl SharedDriver {
             orders: LoopOrders::default(),
             sleep: LoopSleep::default(),
             patience: WatchPatience::new(LOOKS),
-            watchers: AtomicU32::new(0),
             has_watched: AtomicBool::new(false),
         }
     }
@@ -143,25 +157,45 @@ impl SharedDriver {
 
     /// Looks for messages for a short time, until `until` is true. `others_wait` says that other
     /// threads of this process wait for messages.
-    pub(super) fn watch(&self, others_wait: bool, until: &mut dyn FnMut() -> bool) {
+    pub(super) fn watch(
+        &self,
+        others_wait: bool,
+        offered: &mut OfferedFrames<'_, '_>,
+        until: &mut dyn FnMut() -> bool,
+    ) {
         if !self.is_serialized {
             return;
         }
         let doorbells = self.sleep.doorbells();
-        self.watchers.fetch_add(1, Ordering::SeqCst);
-        self.has_watched.store(true, Ordering::Relaxed);
+        // Mostly it is true, and then the line of memory stays with all CPUs.
+        if !self.has_watched.load(Ordering::Relaxed) {
+            self.has_watched.store(true, Ordering::Relaxed);
+        }
         let was_armed = doorbells.is_some_and(|doorbells| doorbells.disarm());
         let mut has_requests = false;
-        let look = || {
+        let mut hold_for = |looks: u32| {
             let look = |driver: &mut dyn Drive| {
-                let has_happened = driver.look(WATCHED_MAX);
+                let has_happened = (0..looks).any(|_| {
+                    hint::spin_loop();
+                    // A thread with an order does not wait until all looks are over.
+                    driver.look(WATCHED_MAX, Some(offered)) || self.driver.is_marked()
+                });
                 has_requests = driver.has_requests();
                 has_happened
             };
-            self.hold(look) == Some(true)
+            (self.hold(look) == Some(true), has_requests)
+        };
+        let mut is_alone = true;
+        let look = || {
+            // The message loop looks too while a call is under way, and finds the driver free.
+            let (holds, looks) = if is_alone { (1, HELD_LOOKS) } else { (HELD_LOOKS, 1) };
+            (0..holds).any(|_| {
+                let (has_happened, has_requests) = hold_for(looks);
+                is_alone = !has_requests;
+                has_happened
+            })
         };
         let has_come = self.patience.look(look, until);
-        self.watchers.fetch_sub(1, Ordering::SeqCst);
         match has_come && !others_wait {
             true if has_requests => self.sleep.rouse(),
             // It sleeps at the bell for long.
@@ -179,7 +213,7 @@ impl SharedDriver {
             doorbells.arm();
         }
         let look = |driver: &mut dyn Drive| {
-            driver.look(FOUND_MAX);
+            driver.look(FOUND_MAX, None);
             (driver.has_requests(), driver.standing())
         };
         let is_left = match self.hold(look) {
@@ -231,12 +265,13 @@ impl SharedDriver {
     /// Looks once: whether something has happened, and how the driver stands then. `None` if
     /// another OS thread holds the driver.
     pub(super) fn look(&self) -> Option<(bool, DriverStanding)> {
-        self.hold(|driver| (driver.look(FOUND_MAX), driver.standing()))
+        self.hold(|driver| (driver.look(FOUND_MAX, None), driver.standing()))
     }
 
-    /// Whether a thread watches, or has watched since the last call.
+    /// Whether a thread has begun to watch since the last call. One that began earlier and still
+    /// watches leaves the bell as it is.
     pub(super) fn is_watched(&self) -> bool {
-        self.has_watched.swap(false, Ordering::SeqCst) | (self.watchers.load(Ordering::SeqCst) != 0)
+        self.has_watched.swap(false, Ordering::SeqCst)
     }
 
     /// Ends MPI, if nothing is under way. `None` if something is.

@@ -26,6 +26,11 @@ impl Doorbells {
         Doorbells { segment: Arc::new(segment), own, places: places.into() }
     }
 
+    /// The place of this rank among the ranks of this machine.
+    pub(crate) fn own(&self) -> usize {
+        self.own
+    }
+
     /// Whether every rank can ring this one.
     pub(crate) fn are_complete(&self) -> bool {
         self.places.iter().all(Option::is_some)

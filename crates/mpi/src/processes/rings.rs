@@ -9,7 +9,8 @@ use super::bell::Bell;
 use super::ring::{RingMemory, RingReader, RingWriter};
 use super::segment::{JobSegment, SegmentRing};
 use crate::completion::EndedRank;
-use crate::job::{JobHeader, JobLink, JobRank, PostEnd};
+use crate::job::{JobLink, JobRank, MessageOffer, PostEnd};
+use crate::job_header::JobHeader;
 use crate::patience::WatchPatience;
 use rustix::thread::futex;
 use std::collections::VecDeque;
@@ -283,7 +284,7 @@ impl JobLink for RankRings {
         self.go_on(to);
     }
 
-    fn look_out(&self, others_wait: bool, until: &mut dyn FnMut() -> bool) {
+    fn look_out(&self, others_wait: bool, _: &mut MessageOffer<'_>, until: &mut dyn FnMut() -> bool) {
         let bell = self.bell();
         self.watchers.fetch_add(1, Ordering::SeqCst);
         self.has_watched.store(true, Ordering::Relaxed);

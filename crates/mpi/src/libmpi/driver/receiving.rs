@@ -4,7 +4,7 @@ use super::{LONG_MESSAGE, MpiDriver, Undone};
 use crate::libmpi::calls::{MessageHandle, MessageHead};
 use crate::libmpi::error::MpiError;
 use crate::libmpi::family::MpiHandle;
-use crate::libmpi::frames::{BODY, FrameRead};
+use crate::libmpi::frames::{BODY, FrameRead, OfferedFrames};
 use crate::libmpi::memory::MpiMemory;
 use crate::libmpi::received::Received;
 use selvedge_core::internal::quietly;
@@ -12,7 +12,7 @@ use selvedge_core::internal::quietly;
 impl<H: MpiHandle> MpiDriver<H> {
     /// Looks for messages where listeners want some, and takes at most this number from each
     /// communicator.
-    pub(super) fn find(&mut self, messages: usize) -> bool {
+    pub(super) fn find(&mut self, messages: usize, mut offered: Option<&mut OfferedFrames<'_, '_>>) -> bool {
         let mut has_happened = false;
         // No call of this adds a communicator or gives one up.
         for place in 0..self.lines.len() {
@@ -22,7 +22,7 @@ impl<H: MpiHandle> MpiDriver<H> {
                     break;
                 }
                 let found = match line.frames {
-                    Some(_) => self.next_frame(place),
+                    Some(_) => self.next_frame(place, offered.as_deref_mut()),
                     None => self.next_message(place, None),
                 };
                 match found {
@@ -45,10 +45,18 @@ impl<H: MpiHandle> MpiDriver<H> {
     }
 
     /// Takes the next frame of a communicator, or a body that was announced.
-    fn next_frame(&mut self, place: usize) -> Result<bool, MpiError> {
-        let (_, line) = self.lines.at(place);
+    fn next_frame(
+        &mut self,
+        place: usize,
+        offered: Option<&mut OfferedFrames<'_, '_>>,
+    ) -> Result<bool, MpiError> {
+        let (comm, line) = self.lines.at(place);
         let Some(frames) = &mut line.frames else { return Ok(false) };
-        match frames.next(&self.mpi, &line.comm)? {
+        // A message that has begun to come is before this one.
+        let is_next = line.incoming.is_empty();
+        let offer = offered.filter(|offered| is_next && offered.comm == comm).map(|it| &mut *it.offer);
+        match frames.next(&self.mpi, &line.comm, offer)? {
+            Some((_, FrameRead::Taken)) => Ok(true),
             Some((MessageHead { source, tag, .. }, FrameRead::Whole(message))) => {
                 let message = Received { source: source as usize, tag, memory: message.into() };
                 if line.incoming.is_empty() {

@@ -50,6 +50,40 @@ fn record() -> Record {
 }
 
 cases! {
+    /// A rank waits for a message that the other one sends when a second thread of the first has had
+    /// many turns, on one worker too.
+    a_receive_that_waits_leaves_the_worker_to_others(2, world) {
+        let other = 1 - world.rank();
+        let there = world.clone();
+        let turns = selvedge_core::spawn(async move {
+            for _ in 0..1000 {
+                selvedge_core::yield_now().await;
+            }
+            there.send(other, 1, 7_u32).await
+        });
+        assert_eq!(world.recv::<u32>(other, 1).await?.0, 7);
+        turns.await.expect("the thread does not panic")?;
+    }
+    /// Receives of two threads, one from any source, while messages come. Each gets its own, and the
+    /// messages of one tag keep their order.
+    receives_of_two_threads_side_by_side(2, world) {
+        const MESSAGES: u32 = 300;
+        let other = 1 - world.rank();
+        let there = world.clone();
+        let second = selvedge_core::spawn(async move {
+            for number in 0..MESSAGES {
+                let (value, status) = there.recv::<u32>(ANY, 2).await?;
+                assert_eq!((value, status.source), (number, other));
+            }
+            Ok::<_, selvedge_mpi::Error>(())
+        });
+        for number in 0..MESSAGES {
+            world.send(other, 2, number).await?;
+            world.send(other, 1, number).await?;
+            assert_eq!(world.recv::<u32>(other, 1).await?.0, number);
+        }
+        second.await.expect("the thread does not panic")?;
+    }
     /// The paper's Listing 4: each rank sends to the master.
     send_and_recv(3, world) {
         if world.rank() == 0 {
