@@ -7,8 +7,9 @@
 use bytes::Bytes;
 use http::StatusCode;
 use http_body::{Body as HttpBody, Frame, SizeHint};
+use selvedge_core::now;
 use selvedge_handler::{Body, BodyError, Caller, Cause, PlainOutcome, Request, Response, Source};
-use selvedge_io::time::sleep;
+use selvedge_io::time::sleep_until;
 use selvedge_scope::{Selected, select};
 use std::future::Future;
 use std::pin::Pin;
@@ -25,7 +26,7 @@ const LEFT: u16 = 499;
 type Departure = Pin<Box<dyn Future<Output = ()>>>;
 
 async fn departure(caller: Caller) {
-    sleep(UNATTENDED).await;
+    sleep_until(now() + UNATTENDED).await;
     caller.left().await;
 }
 
@@ -38,10 +39,11 @@ pub(crate) async fn attended(request: Request, answer: impl AsyncFnOnce(Request)
     }
 }
 
-/// [`attended`] for an answer that may stay bytes.
+/// [`attended`] for an answer that may stay bytes. The answer is a pinned one, because it is large and
+/// would be copied.
 pub(crate) async fn attended_plain(
     caller: &Caller,
-    answer: impl Future<Output = PlainOutcome>,
+    answer: Pin<&mut impl Future<Output = PlainOutcome>>,
 ) -> PlainOutcome {
     match select((answer, departure(caller.clone()))).await {
         Selected::First(PlainOutcome::Response(response)) => {

@@ -20,6 +20,7 @@ use crate::cgi::variables::{ProgramTarget, ServerNames, ToldRequest, each_variab
 use crate::departure::attended;
 use crate::error_log::ErrorLog;
 use crate::proxy::{is_idempotent, plain};
+use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, StatusCode};
 use keeping::ConnectionKeeping;
@@ -260,7 +261,7 @@ impl ApplicationAccess {
 
     /// The beginning of a request: all but its body.
     fn beginning(&self, request: &ToldRequest<'_>, target: &ProgramTarget) -> Vec<u8> {
-        let mut out = Vec::with_capacity(2 << 10);
+        let mut out = Vec::with_capacity(request.variable_bytes(target));
         record::put_begin(talk::REQUEST, &mut out);
         record::put_params(talk::REQUEST, &mut out, |out| {
             each_variable(request, target, &self.place.root, &self.server, |name, value| {
@@ -330,7 +331,7 @@ impl ApplicationAccess {
         body: Body,
         may_repeat: bool,
         program: &str,
-    ) -> Result<(Talk, Vec<u8>), ApplicationFailure> {
+    ) -> Result<(Talk, Bytes), ApplicationFailure> {
         let outgoing = OutgoingRequest::new(beginning, body);
         let begin = |stream| {
             let log = self.log.clone();
@@ -345,11 +346,15 @@ impl ApplicationAccess {
                 Err(why) => return Err(why),
             }
         }
-        let stream =
-            self.address.connect(self.connect_limit).await.map_err(ApplicationFailure::NotConnected)?;
-        let mut talk = begin(stream);
-        let head = self.keeping.on_new(talk.head()).await?;
-        Ok((talk, head))
+        // In a box, because most requests find a kept connection, and the whole future is copied
+        // when it is made.
+        Box::pin(async {
+            let stream = self.address.connect(self.connect_limit).await;
+            let mut talk = begin(stream.map_err(ApplicationFailure::NotConnected)?);
+            let head = self.keeping.on_new(talk.head()).await?;
+            Ok((talk, head))
+        })
+        .await
     }
 }
 

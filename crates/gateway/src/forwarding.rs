@@ -82,25 +82,39 @@ pub(crate) enum LineFate {
 /// What [`cleaned`] does to a field of a message without a body of its own framing, and without an
 /// upgrade. Lines that frame a message stay behind, because the writer of the head writes them.
 pub(crate) fn fate_of_line(name: &[u8], value: &[u8]) -> LineFate {
-    let is = |known: &HeaderName| name.eq_ignore_ascii_case(known.as_str().as_bytes());
-    match OF_A_CONNECTION.iter().find(|known| is(known)) {
-        None if is(&CONTENT_LENGTH) => LineFate::StaysBehind,
-        None => LineFate::GoesOn,
-        Some(&(TE | TRANSFER_ENCODING | UPGRADE)) => LineFate::Unclear,
-        Some(&CONNECTION) => {
+    let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
+    // By the length, because each line of each message comes here. A test holds it against the list.
+    match name.len() {
+        2 if is(b"te") => LineFate::Unclear,
+        7 if is(b"upgrade") => LineFate::Unclear,
+        10 if is(b"connection") => {
             let mut options = value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
             let is_known = |option: &[u8]| {
                 [&b"close"[..], b"keep-alive", b""].iter().any(|known| option.eq_ignore_ascii_case(known))
             };
             if options.all(is_known) { LineFate::StaysBehind } else { LineFate::Unclear }
         }
-        Some(_) => LineFate::StaysBehind,
+        10 if is(b"keep-alive") => LineFate::StaysBehind,
+        14 if is(b"content-length") || is(b"http2-settings") => LineFate::StaysBehind,
+        16 if is(b"proxy-connection") => LineFate::StaysBehind,
+        17 if is(b"transfer-encoding") => LineFate::Unclear,
+        18 if is(b"proxy-authenticate") => LineFate::StaysBehind,
+        19 if is(b"proxy-authorization") => LineFate::StaysBehind,
+        25 if is(b"proxy-authentication-info") => LineFate::StaysBehind,
+        _ => LineFate::GoesOn,
     }
 }
 
 /// Whether a field says what earlier proxies said of a client.
 pub(crate) fn is_of_earlier_proxies(name: &[u8]) -> bool {
-    OF_EARLIER_PROXIES.iter().any(|known| name.eq_ignore_ascii_case(known.as_str().as_bytes()))
+    let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
+    match name.len() {
+        9 => is(b"forwarded"),
+        15 => is(b"x-forwarded-for"),
+        16 => is(b"x-forwarded-host"),
+        17 => is(b"x-forwarded-proto"),
+        _ => false,
+    }
 }
 
 /// Whether a list of protocols has a version of HTTP.
@@ -293,6 +307,26 @@ mod tests {
             ("a", "c"),
         ]));
         assert_eq!(text(&got), ["a: b", "a: c", "content-length: 5", "host: c"]);
+    }
+
+    #[test]
+    fn lines_have_the_fate_of_fields() {
+        for name in OF_A_CONNECTION.iter().chain([&CONTENT_LENGTH]) {
+            let shouted = name.as_str().to_ascii_uppercase();
+            for spelled in [name.as_str(), &shouted] {
+                let fate = fate_of_line(spelled.as_bytes(), b"close");
+                let is_unclear = [TE, TRANSFER_ENCODING, UPGRADE].contains(name);
+                let expected = if is_unclear { LineFate::Unclear } else { LineFate::StaysBehind };
+                assert_eq!(fate, expected, "{spelled}");
+            }
+        }
+        for name in OF_EARLIER_PROXIES {
+            assert!(is_of_earlier_proxies(name.as_str().to_ascii_uppercase().as_bytes()), "{name}");
+        }
+        for name in ["date", "server", "to", "content-type", "connections", "x-forwarded-foo", "forwarder"] {
+            assert_eq!(fate_of_line(name.as_bytes(), b"close"), LineFate::GoesOn, "{name}");
+            assert!(!is_of_earlier_proxies(name.as_bytes()), "{name}");
+        }
     }
 
     #[test]

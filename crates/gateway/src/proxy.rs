@@ -29,7 +29,7 @@ use selvedge_scope::try_join;
 use std::error::Error as StdError;
 use std::io;
 use std::net::IpAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
 /// A reverse proxy: a handler that has other servers answer.
@@ -252,10 +252,8 @@ impl Handler for Proxy {
         let (proxy, caller) = (self.clone(), request.caller().clone());
         let key = self.upstreams.key(caller.peer(), path_of(request.target()));
         Some(Box::pin(async move {
-            if proxy.outlives_client {
-                return proxy.answer_plain(head, key, &caller).await;
-            }
-            attended_plain(&caller, proxy.answer_plain(head, key, &caller)).await
+            let answer = pin!(proxy.answer_plain(&head, key, &caller));
+            if proxy.outlives_client { answer.await } else { attended_plain(&caller, answer).await }
         }))
     }
 }
@@ -296,9 +294,9 @@ impl Proxy {
     }
 
     /// The short way of `short_way.rs`.
-    async fn answer_plain(&self, head: Vec<u8>, key: u64, caller: &Caller) -> PlainOutcome {
+    async fn answer_plain(&self, head: &[u8], key: u64, caller: &Caller) -> PlainOutcome {
         let inform = |status, fields| inform(Some(caller), status, fields);
-        let send = async |address: &Address, _| Some(self.client.get_plain(address, &head, inform).await);
+        let send = async |address: &Address, _| Some(self.client.get_plain(address, head, inform).await);
         match self.exchange(key, true, send).await {
             Ok((PlainReply::Whole(answer), _)) => {
                 PlainOutcome::Plain(short_way::passed_on(answer, &self.hop))

@@ -5,7 +5,7 @@
 //! a little worse, and never wrong.
 
 use selvedge_client::{Address, Client, Request, RequestBody};
-use selvedge_core::Time;
+use selvedge_core::{Time, now};
 use selvedge_io::time::interval;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -159,7 +159,7 @@ impl Upstreams {
     /// A server for a request with this key, other than the `tried` ones. `None` if no other is in
     /// order.
     pub(crate) fn pick(&self, key: u64, tried: &[usize]) -> Option<Picked> {
-        let now = Time::now();
+        let now = now();
         let count = self.members.len();
         let usable = |&index: &usize| !tried.contains(&index) && self.members[index].is_in_order(now);
         let index = match self.policy {

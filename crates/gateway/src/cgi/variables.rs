@@ -87,8 +87,8 @@ impl<'r> ToldRequest<'r> {
         }
     }
 
-    /// A request that stays bytes, if each name of its fields comes once.
-    pub(crate) fn of_plain(request: &'r PlainRequest<'r>) -> Option<ToldRequest<'r>> {
+    /// A request that stays bytes and has this query, if each name of its fields comes once.
+    pub(crate) fn of_plain(request: &'r PlainRequest<'r>, query: Option<&'r str>) -> Option<ToldRequest<'r>> {
         let (mut content_type, mut names_length) = (None, false);
         let mut lines = request.fields();
         while let Some((name, value)) = lines.next() {
@@ -101,7 +101,6 @@ impl<'r> ToldRequest<'r> {
                 _ => {}
             }
         }
-        let (_, query) = request.path_and_query()?;
         let length = request.content().len() as u64;
         Some(ToldRequest {
             method: request.method().as_str(),
@@ -117,6 +116,17 @@ impl<'r> ToldRequest<'r> {
         })
     }
 }
+
+impl ToldRequest<'_> {
+    /// About the number of bytes that the variables of the request for `target` take.
+    pub(crate) fn variable_bytes(&self, target: &ProgramTarget) -> usize {
+        let lines = if let ToldFields::Lines(plain) = self.fields { plain.lines().len() } else { 0 };
+        USUAL_VARIABLE_BYTES + 2 * (self.target.len() + target.file.len() + self.host.len()) + lines
+    }
+}
+
+/// The number of bytes that the variables of a request take besides its own parts.
+const USUAL_VARIABLE_BYTES: usize = 448;
 
 /// The variables of a request for the program that `target` names in the directory `root`: `set`
 /// is called with the name and the value of each.

@@ -79,9 +79,9 @@ impl ConnectionKeeping {
 
     /// Awaits the answer to the request on a kept connection, and learns how long it takes.
     pub(crate) async fn on_kept<T>(&self, answer: impl Future<Output = T>) -> T {
-        let begun = Time::now();
+        let begun = now();
         let answered = answer.await;
-        self.learn(Time::now().since(begun));
+        self.learn(now().since(begun));
         answered
     }
 

@@ -7,7 +7,7 @@ use crate::cgi::variables::ProgramTarget;
 use selvedge_core::{Time, now};
 use selvedge_io::fs::metadata;
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -19,9 +19,9 @@ const VALIDITY: Duration = Duration::from_secs(1);
 /// The most scripts that are known. One more makes a place for itself by forgetting all.
 const MOST: usize = 1024;
 
-/// The scripts that were found to be files, each with the time of the look.
+/// The scripts that were found to be files, each with the time of the look. Most sites have a few.
 #[derive(Debug, Default)]
-pub(crate) struct KnownScripts(RefCell<HashMap<Vec<u8>, Time>>);
+pub(crate) struct KnownScripts(RefCell<BTreeMap<Vec<u8>, Time>>);
 
 impl KnownScripts {
     /// Whether a script was a file a moment ago.

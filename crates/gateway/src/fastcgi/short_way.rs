@@ -16,6 +16,7 @@ use http::{HeaderName, HeaderValue, StatusCode, Uri};
 use selvedge_handler::{
     Body, Caller, FieldLines, PlainAnswer, PlainCall, PlainOutcome, PlainRequest, Request,
 };
+use std::pin::pin;
 use std::rc::Rc;
 
 /// What is left of a request when its parameters are made: a local redirect needs all of it.
@@ -31,8 +32,9 @@ pub(super) fn call(access: &Rc<ApplicationAccess>, request: &PlainRequest<'_>) -
     if !request.is_bare_get() {
         return None;
     }
-    let told = ToldRequest::of_plain(request)?;
-    let target = access.named(request.path_and_query()?.0).ok()??;
+    let (path, query) = request.path_and_query()?;
+    let told = ToldRequest::of_plain(request, query)?;
+    let target = access.named(path).ok()??;
     if access.suffix.is_some() && !access.known.knows(&target) {
         return None;
     }
@@ -46,7 +48,7 @@ pub(super) fn call(access: &Rc<ApplicationAccess>, request: &PlainRequest<'_>) -
     let access = access.clone();
     Some(Box::pin(async move {
         let caller = kept.caller.clone();
-        let answer = access.answer_plain(beginning, &program, kept);
+        let answer = pin!(access.answer_plain(beginning, &program, kept));
         if access.outlives_client { answer.await } else { attended_plain(&caller, answer).await }
     }))
 }
@@ -68,7 +70,8 @@ impl ApplicationAccess {
                 content: content.into(),
             });
         }
-        let response = self.respond_to_kept(talk, &head, program, kept).await;
+        // In a box, because most answers are whole, and the whole future is copied when it is made.
+        let response = Box::pin(self.respond_to_kept(talk, &head, program, kept)).await;
         PlainOutcome::Response(response.unwrap_or_else(plain))
     }
 

@@ -12,10 +12,10 @@ use crate::cgi::claimed_length::ClaimedLength;
 use crate::cgi::head::{self, BadHead};
 use crate::error_log::{ErrorLines, ErrorLog};
 use crate::replay::Replay;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use selvedge_client::{Address, Error};
-use selvedge_core::Time;
+use selvedge_core::now;
 use selvedge_handler::{Body, BodyError};
 use selvedge_io::net::Stream;
 use selvedge_scope::{Selected, select};
@@ -140,25 +140,22 @@ impl OutgoingRequest {
     }
 }
 
-/// Room for reading, which the requests of one handler take in turn: most answers are far shorter,
-/// and are copied out of it.
+/// Room for reading, which the requests of one handler share, because none holds it while it waits:
+/// most answers are far shorter, and are copied out of it.
 #[derive(Clone, Default)]
 pub(crate) struct Scratch(Rc<RefCell<Vec<u8>>>);
 
 impl Scratch {
-    fn take(&self) -> Vec<u8> {
+    /// Reads without waiting. No bytes are the end of the stream.
+    fn read(&self, stream: &Stream) -> io::Result<Bytes> {
         let mut room = self.0.take();
         room.clear();
         room.reserve_exact(PIECE_BYTES);
-        room
-    }
-
-    /// The bytes that were read into `room`, which comes back if they are few.
-    fn read(&self, room: Vec<u8>) -> Bytes {
+        let read = stream.try_read_to_spare(&mut room);
         if room.len() > COPIED_BYTES_MAX {
-            return room.into();
+            return Ok(room.into());
         }
-        let read = Bytes::copy_from_slice(&room);
+        let read = read.map(|_| Bytes::copy_from_slice(&room));
         self.0.replace(room);
         read
     }
@@ -180,7 +177,7 @@ pub(crate) struct Talk {
     end: Vec<u8>,
     ended: Option<Ended>,
     /// Output that was read and not passed on.
-    early: Vec<u8>,
+    early: Bytes,
     lines: ErrorLines,
     limits: Limits,
     back: Option<Back>,
@@ -217,7 +214,7 @@ impl Talk {
             is_begun: false,
             end: Vec::new(),
             ended: None,
-            early: Vec::new(),
+            early: Bytes::new(),
             lines: ErrorLines::new(log, program),
             limits,
             back: Some(back),
@@ -229,14 +226,13 @@ impl Talk {
     ///
     /// # Errors
     /// Why there is none.
-    pub(crate) async fn head(&mut self) -> Result<Vec<u8>, ApplicationFailure> {
+    pub(crate) async fn head(&mut self) -> Result<Bytes, ApplicationFailure> {
         loop {
             if let Some(length) = head::length(&self.early).map_err(ApplicationFailure::BadHead)? {
-                let rest = self.early.split_off(length);
-                return Ok(std::mem::replace(&mut self.early, rest));
+                return Ok(self.early.split_to(length));
             }
             match self.read().await {
-                Ok(Some(piece)) => self.early.extend_from_slice(&piece),
+                Ok(Some(piece)) => self.put_early(piece),
                 Ok(None) => return Err(ApplicationFailure::Ended(self.ended.unwrap_or(Ended::Complete))),
                 Err(OutputCut::Client(error)) => return Err(ApplicationFailure::Client(error)),
                 Err(OutputCut::BadRecord(bad)) => return Err(ApplicationFailure::BadRecord(bad)),
@@ -265,12 +261,13 @@ impl Talk {
                 return Ok(None);
             }
             let Some(stream) = self.stream.clone() else { return Ok(None) };
-            let mut buffer = self.scratch.take();
+            let scratch = &self.scratch;
             let read = loop {
                 // While the request flows, its writer's limit counts.
-                stream.set_read_deadline(self.feed.is_none().then(|| Time::now() + self.limits.read));
-                let Some(feed) = &mut self.feed else { break stream.read_to_spare(&mut buffer).await };
-                match select((stream.read_to_spare(&mut buffer), feed.as_mut())).await {
+                stream.set_read_deadline(self.feed.is_none().then(|| now() + self.limits.read));
+                let read = stream.read_with(|stream| scratch.read(stream));
+                let Some(feed) = &mut self.feed else { break read.await };
+                match select((read, feed.as_mut())).await {
                     Selected::First(read) => break read,
                     Selected::Second(fed) => {
                         self.feed = None;
@@ -282,10 +279,11 @@ impl Talk {
                     }
                 }
             };
-            match read.map_err(OutputCut::Io)? {
-                0 => return Err(OutputCut::Closed),
-                _ => (self.input, self.is_begun) = (self.scratch.read(buffer), true),
+            let read = read.map_err(OutputCut::Io)?;
+            if read.is_empty() {
+                return Err(OutputCut::Closed);
             }
+            (self.input, self.is_begun) = (read, true);
         }
     }
 
@@ -302,6 +300,9 @@ impl Talk {
                         output = Some(self.input.slice_ref(part.content))
                     }
                     kind::STDERR => self.lines.put(part.content),
+                    kind::END if part.is_last && self.end.is_empty() => {
+                        self.ended = Some(record::end(part.content).map_err(OutputCut::BadRecord)?);
+                    }
                     kind::END => {
                         self.end.extend_from_slice(part.content);
                         if part.is_last {
@@ -326,12 +327,24 @@ impl Talk {
         // The future that wrote the request has ended, so no other part holds the stream.
         let stream = self.stream.take().and_then(Rc::into_inner);
         let is_whole = self.is_sent && self.input.is_empty();
-        if let Some(stream) = stream.filter(|_| is_whole && keeping.keeps(Time::now())) {
+        if let Some(stream) = stream.filter(|_| is_whole && keeping.keeps(now())) {
             stream.set_read_deadline(None);
             stream.set_write_deadline(None);
             keeping.pool().put(&address, stream);
             keeping.sweep();
         }
+    }
+
+    /// Puts a piece of output behind that which is not passed on. Most answers are one piece.
+    fn put_early(&mut self, piece: Bytes) {
+        if self.early.is_empty() {
+            self.early = piece;
+            return;
+        }
+        let early = std::mem::take(&mut self.early).try_into_mut();
+        let mut joined = early.unwrap_or_else(|shared| BytesMut::from(&shared[..]));
+        joined.extend_from_slice(&piece);
+        self.early = joined.freeze();
     }
 
     /// Takes the output that is there to `early`. Returns whether it is all of an answer for
@@ -341,14 +354,14 @@ impl Talk {
         while self.early.len() <= PIECE_BYTES
             && let Ok(Some(piece)) = self.decode()
         {
-            self.early.extend_from_slice(&piece);
+            self.put_early(piece);
         }
         self.ended.is_some() && length.is_none_or(|length| length == self.early.len() as u64)
     }
 
     /// The rest of the output, if it is there and all of an answer for which the program claims
     /// this length.
-    pub(crate) fn whole(&mut self, length: Option<u64>) -> Option<Vec<u8>> {
+    pub(crate) fn whole(&mut self, length: Option<u64>) -> Option<Bytes> {
         if !self.is_whole(length) {
             return None;
         }
@@ -363,7 +376,7 @@ impl Talk {
         }
         Body::produce(async move |mut out| {
             let mut measured = ClaimedLength::new(length);
-            let mut piece = Bytes::from(std::mem::take(&mut self.early));
+            let mut piece = std::mem::take(&mut self.early);
             loop {
                 let taken = measured.take(piece);
                 if !taken.is_empty() {
@@ -416,7 +429,7 @@ fn write_now(stream: &Rc<Stream>, request: &[u8], limit: Duration) -> (Option<Re
 }
 
 async fn write(stream: &Stream, bytes: &[u8], limit: Duration) -> Result<(), FeedError> {
-    stream.set_write_deadline(Some(Time::now() + limit));
+    stream.set_write_deadline(Some(now() + limit));
     stream.write_all(bytes).await.map_err(|_| FeedError::Io)
 }
 

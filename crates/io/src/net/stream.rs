@@ -122,6 +122,19 @@ impl Stream {
         self.named(Direction::Reading, self.io.read_with(|_| self.try_read_to_spare(buffer)))
     }
 
+    /// Makes a call that reads without waiting, again after each wait, until it does not block. It is
+    /// for callers that take room for the bytes only when there may be some.
+    ///
+    /// # Errors
+    /// Those of `call`, and `TimedOut` after the [read deadline](Self::set_read_deadline).
+    #[inline]
+    pub fn read_with<R>(
+        &self,
+        mut call: impl FnMut(&Stream) -> io::Result<R> + Unpin,
+    ) -> impl Future<Output = io::Result<R>> {
+        self.named(Direction::Reading, self.io.read_with(move |_| call(self)))
+    }
+
     /// Reads until `buffer` is full.
     ///
     /// # Errors
