@@ -178,6 +178,13 @@ impl Wake for EdgeWaker {
 }
 
 impl DescribedSocket {
+    /// The result of a write of `wanted` bytes.
+    fn sent(&mut self, sent: io::Result<usize>, wanted: usize) -> Result<usize> {
+        let sent = sent.map_err(errno)?;
+        self.wants_room = sent < wanted;
+        if sent == 0 && self.wants_room { Err(Errno::AGAIN) } else { Ok(sent) }
+    }
+
     /// The flags of the socket. From now on its waker hears of changes.
     fn state(&self) -> EventFlags {
         let state = self.stream.watch(&self.waker, self.wants_room);
@@ -296,20 +303,24 @@ impl SocketCalls for DescriptorKernel {
         self.socket_at(fd)?.stream.read_now(room).map_err(errno)?.ok_or(Errno::AGAIN)
     }
 
-    fn send(&mut self, fd: RawFd, bytes: &[u8]) -> Result<usize> {
+    fn send(&mut self, fd: RawFd, bytes: &[u8], more: bool) -> Result<usize> {
         let socket = self.socket_at(fd)?;
-        let sent = socket.stream.write_now(bytes, &socket.waker).map_err(errno)?;
-        socket.wants_room = sent < bytes.len();
-        if sent == 0 && socket.wants_room { Err(Errno::AGAIN) } else { Ok(sent) }
+        let sent = socket.stream.write_now(bytes, more, &socket.waker);
+        socket.sent(sent, bytes.len())
     }
 
     fn send_file(&mut self, fd: RawFd, file: BorrowedFd<'_>, from: u64, count: usize) -> Result<usize> {
-        let room = self.socket_at(fd)?.stream.room();
-        // Without room the call still says whether the connection is over, and makes the buffer
-        // grow.
-        let mut bytes = vec![0; count.min(PIECE).min(room.max(1))];
-        let read = rustix::io::pread(file, &mut bytes[..], from)?;
-        if read == 0 { Ok(0) } else { self.send(fd, &bytes[..read]) }
+        let (socket, count, mut at) = (self.socket_at(fd)?, count.min(PIECE), from);
+        let mut is_end = false;
+        let sent = socket.stream.fill_now(count, &socket.waker, |free| {
+            let read = rustix::io::pread(file, &mut *free, at)?;
+            at += read as u64;
+            is_end |= read < free.len();
+            Ok::<_, Errno>(read)
+        })?;
+        // A file that ends here has no more for a peer with room.
+        let wanted = if is_end { (at - from) as usize } else { count };
+        socket.sent(sent, wanted)
     }
 
     fn unacknowledged(&mut self, fd: RawFd) -> Result<usize> {

@@ -1,11 +1,13 @@
 //! Connections of a stack, with the methods of the kernel's in `selvedge_io::net`.
 
+use crate::engine::StackEngine;
 use crate::flow::SocketPair;
 use crate::stack::{Stack, broken};
 use crate::tcp_options::TcpOptions;
 use crate::waiters::SocketWaiters;
 use selvedge_io::io::{Read, Write};
-use smoltcp::socket::tcp::{RecvError, Socket, State};
+use smoltcp::socket::tcp::{RecvError, SendError, Socket, State};
+use smoltcp::time::Instant;
 use std::fmt;
 use std::future::poll_fn;
 use std::io::{self, ErrorKind};
@@ -265,7 +267,7 @@ impl TcpStream {
     /// Reads the bytes that are there, at most `room` of them, without waiting: nothing at the end,
     /// and `None` if nothing is there.
     pub(crate) fn read_now(&self, room: usize) -> io::Result<Option<Vec<u8>>> {
-        self.now(|socket, over, _| {
+        let read = |socket: &mut Socket<'static>, over: ErrorKind, _: &_| {
             let mut bytes = vec![0; room.min(socket.recv_queue())];
             match socket.recv_slice(&mut bytes) {
                 Ok(0) if self.read_shut.load(Relaxed) => Ok(Some(bytes)),
@@ -275,30 +277,74 @@ impl TcpStream {
                 Err(RecvError::InvalidState) if self.read_shut.load(Relaxed) => Ok(Some(bytes)),
                 Err(RecvError::InvalidState) => Err(over.into()),
             }
-        })
+        };
+        self.now(|engine, now| engine.read_from(self.flow, now, read))
     }
 
     /// Writes as many of `bytes` as there is room for, without waiting, and returns how many. If
-    /// that is not all of them, `waker` is woken when there is more room.
-    pub(crate) fn write_now(&self, bytes: &[u8], waker: &Waker) -> io::Result<usize> {
-        let grows = self.stack.operate(|engine, now| engine.make_room(self.flow, bytes.len(), now));
-        let mut waker = Some(waker.clone());
-        self.now(|socket, over, waiters| {
-            let written = match grows {
-                true if socket.may_send() => 0,
-                _ => socket.send_slice(bytes).map_err(|_| self.unwritable(over))?,
-            };
-            if written < bytes.len() {
-                register(socket, waiters, &mut waker, true);
-            }
-            Ok(written)
-        })
+    /// that is not all of them, `waker` is woken when there is more room. If `more` follows at once,
+    /// the bytes wait for it.
+    pub(crate) fn write_now(&self, bytes: &[u8], more: bool, waker: &Waker) -> io::Result<usize> {
+        self.write_by(bytes.len(), more, waker, |socket| socket.send_slice(bytes))
     }
 
-    /// How many bytes a write would take now.
-    pub(crate) fn room(&self) -> usize {
-        let room = |socket: &mut Socket<'static>, _: &_| socket.send_capacity() - socket.send_queue();
-        self.stack.operate(|engine, _| engine.look_at(self.flow, room)).unwrap_or(0)
+    /// As [`write_now`](Self::write_now), with the bytes that `fill` puts into the free places of
+    /// the buffer, `count` at most: it returns how many. Its error is the outer one.
+    pub(crate) fn fill_now<E>(
+        &self,
+        count: usize,
+        waker: &Waker,
+        mut fill: impl FnMut(&mut [u8]) -> Result<usize, E>,
+    ) -> Result<io::Result<usize>, E> {
+        let mut failed = None;
+        let written = self.write_by(count, false, waker, |socket| {
+            let mut filled = 0;
+            // The free places may lie at the end of the buffer and at its beginning.
+            while filled < count {
+                let some = socket.send(|free| {
+                    let most = free.len().min(count - filled);
+                    let some = fill(&mut free[..most]).unwrap_or_else(|error| {
+                        failed = Some(error);
+                        0
+                    });
+                    (some, some)
+                })?;
+                filled += some;
+                if some == 0 {
+                    break;
+                }
+            }
+            Ok(filled)
+        });
+        failed.map_or(Ok(written), Err)
+    }
+
+    /// Writes what `write` puts into the buffer, `wanted` bytes at most.
+    fn write_by(
+        &self,
+        wanted: usize,
+        more: bool,
+        waker: &Waker,
+        write: impl FnOnce(&mut Socket<'static>) -> Result<usize, SendError>,
+    ) -> io::Result<usize> {
+        let mut waker = Some(waker.clone());
+        self.now(|engine, now| {
+            let grows = engine.make_room(self.flow, wanted, now);
+            let write = |socket: &mut Socket<'static>, over: ErrorKind, waiters: &Arc<SocketWaiters>| {
+                let written = match grows {
+                    true if socket.may_send() => 0,
+                    _ => write(socket).map_err(|_| self.unwritable(over))?,
+                };
+                if written < wanted {
+                    register(socket, waiters, &mut waker, true);
+                }
+                Ok(written)
+            };
+            match more {
+                true => engine.write_and_wait(self.flow, now, write),
+                false => engine.with_tcp(self.flow, now, write),
+            }
+        })
     }
 
     /// How many bytes were written that the peer has not acknowledged.
@@ -308,12 +354,9 @@ impl TcpStream {
             .unwrap_or(0)
     }
 
-    /// Does something with the socket, and lets it send.
-    fn now<R>(
-        &self,
-        f: impl FnOnce(&mut Socket<'static>, ErrorKind, &Arc<SocketWaiters>) -> io::Result<R>,
-    ) -> io::Result<R> {
-        self.stack.operate(|engine, now| match (engine.broken, engine.with_tcp(self.flow, now, f)) {
+    /// Does something with the connection, which may be gone.
+    fn now<R>(&self, f: impl FnOnce(&mut StackEngine, Instant) -> Option<io::Result<R>>) -> io::Result<R> {
+        self.stack.operate(|engine, now| match (engine.broken, f(engine, now)) {
             (None, Some(result)) => result,
             (Some(kind), _) => Err(broken(kind)),
             (None, None) => Err(ErrorKind::NotConnected.into()),

@@ -67,7 +67,8 @@ pub trait SocketCalls {
     fn peer_address(&mut self, fd: RawFd) -> Result<Option<SocketAddrAny>>;
     /// At most `room` bytes.
     fn recv(&mut self, fd: RawFd, room: usize) -> Result<Vec<u8>>;
-    fn send(&mut self, fd: RawFd, bytes: &[u8]) -> Result<usize>;
+    /// With `more` the rest of a message follows at once, and the kernel may wait for it.
+    fn send(&mut self, fd: RawFd, bytes: &[u8], more: bool) -> Result<usize>;
     /// Sends to a socket from a file. The file may be one of the real kernel's.
     fn send_file(&mut self, socket: RawFd, file: BorrowedFd<'_>, from: u64, count: usize) -> Result<usize>;
     /// How many bytes were sent and not acknowledged.

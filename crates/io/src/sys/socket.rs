@@ -246,7 +246,7 @@ pub fn send(fd: impl AsFd, bytes: &[u8], more: bool) -> Result<usize> {
     };
     on(Call::Send, fd, real, |kernel, fd, limit| {
         kernel.interrupt()?;
-        kernel.send(fd, &bytes[..bytes.len().min(limit)])
+        kernel.send(fd, &bytes[..bytes.len().min(limit)], more)
     })
 }
 
@@ -263,7 +263,7 @@ pub fn send_vectored(fd: impl AsFd, parts: &[IoSlice<'_>]) -> Result<usize> {
     };
     on(Call::SendMsg, fd, real, |kernel, fd, limit| {
         kernel.interrupt()?;
-        kernel.send(fd, &joined(parts, limit))
+        kernel.send(fd, &joined(parts, limit), false)
     })
 }
 

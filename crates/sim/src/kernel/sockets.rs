@@ -312,7 +312,7 @@ impl SocketCalls for Kernel {
         Ok(bytes)
     }
 
-    fn send(&mut self, fd: RawFd, bytes: &[u8]) -> Result<usize> {
+    fn send(&mut self, fd: RawFd, bytes: &[u8], _: bool) -> Result<usize> {
         let id = self.id(fd)?;
         if self.is_datagrams(id) {
             return self.send_datagram(id, bytes);
@@ -366,7 +366,7 @@ impl SocketCalls for Kernel {
             raw if number(raw).is_some() => self.pread(raw, &mut bytes, from, ReadWriteFlags::empty())?,
             _ => rustix::io::pread(file, &mut bytes[..], from)?,
         };
-        if read == 0 { Ok(0) } else { self.send(socket, &bytes[..read]) }
+        if read == 0 { Ok(0) } else { self.send(socket, &bytes[..read], false) }
     }
 
     fn unacknowledged(&mut self, fd: RawFd) -> Result<usize> {

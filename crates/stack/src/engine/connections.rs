@@ -4,7 +4,7 @@
 use super::recovery::LossRecovery;
 use super::says::StackSays;
 use super::workshop::Standing;
-use super::{OwnSocket, StackEngine, TimerOwner};
+use super::{OwnSocket, SOON, StackEngine, TimerOwner};
 use crate::flow::{OpeningOptions, SocketPair, StackSegment};
 use crate::frames::{Frames, LONGEST_PACKET};
 use crate::segments::{SegmentChange, rewrite};
@@ -138,6 +138,22 @@ impl StackConnection {
         self.offset = (own + 1).0.wrapping_sub(start.0);
     }
 
+    /// Does something with the socket, which gets no turn.
+    fn with_socket<R>(
+        &mut self,
+        now: Instant,
+        f: impl FnOnce(&mut Socket<'static>, ErrorKind, &Arc<SocketWaiters>) -> R,
+    ) -> R {
+        let over = self.ended.unwrap_or(ErrorKind::ConnectionReset);
+        let waiters = self.seat.waiters.clone();
+        let socket = self.seat.socket();
+        let unread = socket.recv_queue();
+        let result = f(socket, over, &waiters);
+        self.reads_at += unread - self.seat.socket().recv_queue();
+        self.used = now;
+        result
+    }
+
     pub(super) fn orphan(&mut self, now: Instant) {
         self.stage = ConnectionStage::Orphan;
         self.since = now;
@@ -244,17 +260,41 @@ impl StackEngine {
         now: Instant,
         f: impl FnOnce(&mut Socket<'static>, ErrorKind, &Arc<SocketWaiters>) -> R,
     ) -> Option<R> {
-        let connection = self.connections.get_mut(&flow)?;
-        let over = connection.ended.unwrap_or(ErrorKind::ConnectionReset);
-        let waiters = connection.seat.waiters.clone();
-        let socket = connection.seat.socket();
-        let unread = socket.recv_queue();
-        let result = f(socket, over, &waiters);
-        let read = unread - connection.seat.socket().recv_queue();
-        connection.reads_at += read;
-        connection.used = now;
+        let result = self.connections.get_mut(&flow)?.with_socket(now, f);
         self.grow(flow, now);
         self.turn(TimerOwner::Connection(flow), now);
+        Some(result)
+    }
+
+    /// As [`with_tcp`](Self::with_tcp), to read. While less than half of the buffer is full, the
+    /// peer has room enough, and the next segment that goes tells it of more: so the socket gets no
+    /// turn.
+    pub(crate) fn read_from<R>(
+        &mut self,
+        flow: SocketPair,
+        now: Instant,
+        f: impl FnOnce(&mut Socket<'static>, ErrorKind, &Arc<SocketWaiters>) -> R,
+    ) -> Option<R> {
+        let connection = self.connections.get_mut(&flow)?;
+        let socket = connection.seat.socket();
+        if connection.was_full || socket.recv_queue() * 2 >= socket.recv_capacity() {
+            return self.with_tcp(flow, now, f);
+        }
+        Some(connection.with_socket(now, f))
+    }
+
+    /// As [`with_tcp`](Self::with_tcp), to write what waits for more to follow. If nothing follows,
+    /// the timer of the socket lets it go.
+    pub(crate) fn write_and_wait<R>(
+        &mut self,
+        flow: SocketPair,
+        now: Instant,
+        f: impl FnOnce(&mut Socket<'static>, ErrorKind, &Arc<SocketWaiters>) -> R,
+    ) -> Option<R> {
+        let connection = self.connections.get_mut(&flow)?;
+        let result = connection.with_socket(now, f);
+        let soon = connection.seat.timer.map_or(now + SOON, |at| at.min(now + SOON));
+        connection.seat.set_timer(&mut self.timers, TimerOwner::Connection(flow), Some(soon));
         Some(result)
     }
 
