@@ -69,8 +69,8 @@
 // that wake a loop (`reactor/unparker.rs`, and the handler in `signal.rs`), the kind of a standard
 // stream (`stdio.rs`), and the question whether a child process has ended (`process.rs`). The layer
 // has one interposition point (`sys/interposed.rs`): a word that is 0 unless something stands
-// before the kernel. That may be a simulated kernel, faults (`faults.rs`), or a count of the calls
-// (`calls.rs`).
+// before the kernel. That may be a simulated kernel, a kernel beside the real one, which has the
+// calls on its own descriptors, faults (`faults.rs`), or a count of the calls (`calls.rs`).
 //
 // Timers: `timer/levels.rs` says where a tick belongs, for both wheels. Timers by the million lie
 // in `timer/sleepers.rs`. Nothing is taken out of it by name: a sleep that is given up sets a flag

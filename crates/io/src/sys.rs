@@ -7,9 +7,10 @@
 //!   to;
 //! - a simulated kernel has sockets, an epoll set, a network and files of its own. It belongs to an
 //!   OS thread, and its descriptors have numbers that no descriptor of the real kernel has;
+//! - a kernel beside the real one has sockets of its own, whose descriptors have such numbers too;
 //! - the count of the calls, if a program [asks for it](crate::calls).
 //!
-//! This layer knows a simulated kernel as `dyn KernelCalls` (`kernel.rs`), and faults as a function
+//! This layer knows another kernel as `dyn KernelCalls` (`kernel.rs`), and faults as a function
 //! (`interposed.rs`). So the linker leaves both out of a program that names neither.
 //!
 //! The functions are thin: they take and return what `rustix` does. While nothing stands before the

@@ -360,24 +360,33 @@ impl EpollCalls for DescriptorKernel {
         self.socket_at(fd)?.member.take().map(|_| ()).ok_or(Errno::NOENT)
     }
 
-    /// The edges of the descriptors. It never waits.
+    /// The edges of the descriptors in a set. It never waits.
     fn epoll_wait(&mut self, set: RawFd, room: usize, _: Option<Duration>) -> Result<Vec<Event>> {
-        let mut events = Vec::new();
+        let (mut events, mut of_others) = (Vec::new(), Vec::new());
         while events.len() < room {
             let Some(number) = self.edges.edges.lock().unwrap().pop_front() else { break };
             let Some(socket) = self.sockets.get_mut(number).and_then(Option::as_deref_mut) else { continue };
+            if socket.member.is_some_and(|member| member.set != set) {
+                of_others.push(number);
+                continue;
+            }
             socket.edge.is_queued.store(false, Ordering::Relaxed);
-            let Some(member) = socket.member.filter(|member| member.set == set) else { continue };
+            let Some(member) = socket.member else { continue };
             let flags = socket.state() & (member.interest | EventFlags::HUP);
             if !flags.is_empty() {
                 events.push(Event { flags, data: EventData::new_u64(member.data) });
             }
         }
+        self.edges.edges.lock().unwrap().extend(of_others);
         Ok(events)
     }
 
-    fn has_events(&mut self, _: RawFd) -> bool {
-        !self.edges.edges.lock().unwrap().is_empty()
+    fn has_events(&mut self, set: RawFd) -> bool {
+        let is_member = |number: &usize| {
+            let socket = self.sockets.get(*number).and_then(Option::as_deref);
+            socket.and_then(|socket| socket.member).is_some_and(|member| member.set == set)
+        };
+        self.edges.edges.lock().unwrap().iter().any(is_member)
     }
 }
 

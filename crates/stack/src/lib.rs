@@ -5,7 +5,7 @@
 //! [`Loopback`] for a stack that talks with itself. Several stacks share a device by [`FlowWire`],
 //! each with its own flows. Two threads drive a stack: one takes frames from the wire, the other
 //! sleeps until the next timer. The sockets are like those of `selvedge_io::net`, but each is made
-//! with its stack.
+//! with its stack. [`SocketDescriptors`] makes a stream of a stack a socket of `selvedge_io::net`.
 //!
 //! The logic of the protocols is smoltcp's. Which frame is for which socket, the timers, the
 //! backlog of a listener and its limits, cookies under a flood, what is lost and goes again, the
@@ -33,6 +33,7 @@
 // `engine/sending.rs` on it is `engine/recovery.rs` that says whether it goes, and goes again, and
 // `engine/control.rs` that says how much goes and when: by a window (`engine/congestion.rs`), or by
 // a model of the path (`engine/bbr.rs`), which samples of `engine/delivery.rs` make.
+// `descriptors.rs` stands above all of this: it makes streams sockets of an OS thread.
 //
 // Invariants:
 // - Frames are sent, and wakers are woken, when the lock of the stack is released
