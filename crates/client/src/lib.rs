@@ -34,7 +34,8 @@
 // A request goes through `client.rs` (which connection), `exchange.rs` (one request and its
 // answer), `outgoing_request.rs` and `answer_body.rs`. A request may still be on its way when its
 // answer begins, so `AnswerBody` takes the `OutgoingRequest` along and polls it while the caller
-// reads. `plain.rs` has requests and answers with heads that stay bytes, in the room of `read_room.rs`.
+// reads. `plain.rs` has requests and answers with heads that stay bytes, in the room of
+// `read_room.rs`.
 //
 // Invariant: the framing of a request is the client's, whatever fields the caller gives
 // (`get_plain` takes a head that has none). An answer

@@ -30,8 +30,8 @@ pub struct ConnectionPool {
     per_address: usize,
     /// The longest time that a connection may wait.
     idle: Duration,
-    /// A tree, because most clients have a few servers, and comparing two addresses costs a fraction of
-    /// a hash.
+    /// A tree, because most clients have a few servers, and comparing two addresses costs a
+    /// fraction of a hash.
     waiting: Mutex<BTreeMap<Address, VecDeque<Waiting>>>,
 }
 

@@ -1,8 +1,8 @@
 //! [`ReadRoom`]: room for an answer that comes as a whole, which the OS thread uses again.
 //!
-//! `exchange.rs` takes it when a connection may have bytes, and `plain.rs` makes the answer of it. An
-//! allocation of this size has the allocator join its free pieces, which costs more than the read of
-//! a short head.
+//! `exchange.rs` takes it when a connection may have bytes, and `plain.rs` makes the answer of it.
+//! An allocation of this size has the allocator join its free pieces, which costs more than the
+//! read of a short head.
 
 use std::cell::Cell;
 

@@ -39,8 +39,8 @@ pub(crate) async fn attended(request: Request, answer: impl AsyncFnOnce(Request)
     }
 }
 
-/// [`attended`] for an answer that may stay bytes. The answer is a pinned one, because it is large and
-/// would be copied.
+/// [`attended`] for an answer that may stay bytes. The answer is a pinned one, because it is large
+/// and would be copied.
 pub(crate) async fn attended_plain(
     caller: &Caller,
     answer: Pin<&mut impl Future<Output = PlainOutcome>>,

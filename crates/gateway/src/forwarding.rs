@@ -83,7 +83,8 @@ pub(crate) enum LineFate {
 /// upgrade. Lines that frame a message stay behind, because the writer of the head writes them.
 pub(crate) fn fate_of_line(name: &[u8], value: &[u8]) -> LineFate {
     let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
-    // By the length, because each line of each message comes here. A test holds it against the list.
+    // By the length, because each line of each message comes here. A test holds it against the
+    // list.
     match name.len() {
         2 if is(b"te") => LineFate::Unclear,
         7 if is(b"upgrade") => LineFate::Unclear,

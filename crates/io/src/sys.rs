@@ -7,7 +7,8 @@
 //!   to;
 //! - a simulated kernel has sockets, an epoll set, a network and files of its own. It belongs to an
 //!   OS thread, and its descriptors have numbers that no descriptor of the real kernel has;
-//! - a kernel beside the real one has sockets of its own, whose descriptors have such numbers too;
+//! - a kernel beside the real one has sockets of its own, and their descriptors have such numbers
+//!   too;
 //! - the count of the calls, if a program [asks for it](crate::calls).
 //!
 //! This layer knows another kernel as `dyn KernelCalls` (`kernel.rs`), and faults as a function

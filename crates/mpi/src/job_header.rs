@@ -94,7 +94,7 @@ impl HeaderTail {
         &self.room[self.start..]
     }
 
-    /// Writes the lowest bytes of a number before those that are there.
+    /// Writes the lowest bytes of a number before the bytes that are there.
     fn put(&mut self, number: u64, length: usize) {
         let bytes = number.to_le_bytes();
         self.start -= length;

@@ -85,8 +85,8 @@ async fn doorbells(comm: &Comm) -> Result<Option<Doorbells>, MpiError> {
     Ok(segment.zip(own).map(|(segment, own)| Doorbells::new(segment, own, places)))
 }
 
-/// Puts this OS thread on the CPU that this rank would have if each rank of the machine had one. The
-/// kernel may move it again.
+/// Puts this OS thread on the CPU that this rank would have if each rank of the machine had one.
+/// The kernel may move it again.
 ///
 /// Two ranks may begin on one CPU, although another one is idle. While they look for messages in
 /// turn there, each has run so lately that the kernel leaves both where they are, for tens of

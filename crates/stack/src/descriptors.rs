@@ -27,7 +27,6 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, ErrorKind};
-
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -116,7 +115,7 @@ impl fmt::Debug for SocketDescriptors {
 /// The kernel beside the real one.
 struct DescriptorKernel {
     generation: u32,
-    /// An open file whose copies keep the numbers of the descriptors.
+    /// An open file. Copies of its descriptor keep the numbers.
     numbers: OwnedFd,
     /// The socket of each descriptor, by its number.
     sockets: Vec<Option<Box<DescribedSocket>>>,

@@ -282,8 +282,8 @@ impl TcpStream {
     }
 
     /// Writes as many of `bytes` as there is room for, without waiting, and returns how many. If
-    /// that is not all of them, `waker` is woken when there is more room. If `more` follows at once,
-    /// the bytes wait for it.
+    /// that is not all of them, `waker` is woken when there is more room. If `more` follows at
+    /// once, the bytes wait for it.
     pub(crate) fn write_now(&self, bytes: &[u8], more: bool, waker: &Waker) -> io::Result<usize> {
         self.write_by(bytes.len(), more, waker, |socket| socket.send_slice(bytes))
     }

@@ -245,8 +245,8 @@ impl<H: Responder> Exchange<H> {
                     attendant: &mut attendant,
                     sent: &mut sent,
                 };
-                // In a box, because the answers of gateways are whole, and the whole future is copied
-                // when it is made.
+                // In a box, because the answers of gateways are whole, and the whole future is
+                // copied when it is made.
                 Box::pin(sending.send(response, &terms, &clock)).await
             }
             Err(status) => {

@@ -122,8 +122,8 @@ impl Stream {
         self.named(Direction::Reading, self.io.read_with(|_| self.try_read_to_spare(buffer)))
     }
 
-    /// Makes a call that reads without waiting, again after each wait, until it does not block. It is
-    /// for callers that take room for the bytes only when there may be some.
+    /// Makes a call that reads without waiting, again after each wait, until it does not block. It
+    /// is for callers that take room for the bytes only when there may be some.
     ///
     /// # Errors
     /// Those of `call`, and `TimedOut` after the [read deadline](Self::set_read_deadline).

@@ -87,8 +87,8 @@ pub(crate) fn epoll_wait<'a>(
     Ok(events[..taken.len()].write_copy_of_slice(&taken))
 }
 
-/// Waits for events of the real kernel, and of a kernel beside it if this OS thread has one. If that
-/// kernel has events, the call does not wait.
+/// Waits for events of the real kernel, and of a kernel beside it if this OS thread has one. If
+/// that kernel has events, the call does not wait.
 fn wait_for_both<'a>(
     set: &Fd,
     events: &'a mut [MaybeUninit<Event>],

@@ -4,8 +4,8 @@
 //! Four things can stand there, and `INTERPOSED` says whether any of them does:
 //!
 //! - a **simulated kernel**, which [`install`] gives to one OS thread: all calls go to it;
-//! - a kernel **beside** the real one, which [`install_beside`] gives to one OS thread: the calls on
-//!   its own descriptors go to it, and all others to the real kernel;
+//! - a kernel **beside** the real one, which [`install_beside`] gives to one OS thread: the calls
+//!   on its own descriptors go to it, and all others to the real kernel;
 //! - **faults**, a function that `ask` registers for the process (`faults.rs`);
 //! - the **count** of the calls (`calls.rs`), which changes no call.
 //!

@@ -2,10 +2,10 @@
 //! or one beside it.
 //!
 //! The functions of [`sys`](super) call them for an OS thread that has such a kernel
-//! ([`install`](super::interposed::install), [`install_beside`](super::interposed::install_beside)).
-//! `selvedge-sim` implements all of them, and `selvedge-stack` those about streams. This layer knows
-//! another kernel by these traits alone, so the linker leaves the simulation out of a program that
-//! does not name it.
+//! ([`install`](super::interposed::install),
+//! [`install_beside`](super::interposed::install_beside)). `selvedge-sim` implements all of them,
+//! and `selvedge-stack` those about streams. This layer knows another kernel by these traits alone,
+//! so the linker leaves the simulation out of a program that does not name it.
 //!
 //! The module is public for these two crates, and hidden because it is no promise to programs: each
 //! system call that this layer learns adds a method, which breaks every other implementation. The

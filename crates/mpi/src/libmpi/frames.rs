@@ -8,8 +8,8 @@
 //! # The form
 //! A short message is a frame, which goes with the tag [`FRAME`]. Its last byte is not
 //! [`ANNOUNCED`], which its sender sees to. Another message is announced by a frame with the one
-//! byte [`ANNOUNCED`], and then goes with the tag [`BODY`]. The sender begins both before anything else, so the announcements and the bodies
-//! of one sender have one order.
+//! byte [`ANNOUNCED`], and then goes with the tag [`BODY`]. The sender begins both before anything
+//! else, so the announcements and the bodies of one sender have one order.
 //!
 //! The frames of one sender come in their order, and say the order of its messages: a body takes
 //! the place of its announcement. Receives of frames are posted in advance, so the oldest of them

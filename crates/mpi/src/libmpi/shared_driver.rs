@@ -41,11 +41,12 @@
 //! meanwhile ends them, so its thread waits for one look at most.
 //!
 //! # A message for the thread that looks
-//! A frame that a watch finds is [offered](OfferedFrames) to its thread before its bytes are copied.
-//! `job.rs` takes it if the thread asks for it, and if no receive that waits in the mailbox, and no
-//! message that lies there, is before it. So the message meets no lock of the mailbox and no table.
-//! The mailbox gets messages of other ranks under the driver alone, so the answer holds until the
-//! message is taken. A frame behind a message that has begun to come is not offered.
+//! A frame that a watch finds is [offered](OfferedFrames) to its thread before its bytes are
+//! copied. `job.rs` takes it if the thread asks for it, and if no receive that waits in the
+//! mailbox, and no message that lies there, is before it. So the message meets no lock of the
+//! mailbox and no table. The mailbox gets messages of other ranks under the driver alone, so the
+//! answer holds until the message is taken. A frame behind a message that has begun to come is not
+//! offered.
 //!
 //! # Calls back
 //! Listeners, ends of calls and wakers run while their OS thread holds the driver. If one of them

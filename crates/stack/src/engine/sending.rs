@@ -12,7 +12,8 @@ use smoltcp::socket::tcp::State;
 use smoltcp::time::Instant;
 use smoltcp::wire::TcpSeqNumber;
 
-/// Puts a copy of a frame among those that go, divided if it is too long for the way to the peer.
+/// Puts a copy of a frame among the frames that go, divided if it is too long for the way to the
+/// peer.
 fn put(frame: &[u8], path: u16, frames: &mut Frames) {
     if frame.len() > usize::from(path) + 14 {
         frames.to_go.extend(divided(frame, path.into()));

@@ -50,8 +50,8 @@ fn record() -> Record {
 }
 
 cases! {
-    /// A rank waits for a message that the other one sends when a second thread of the first has had
-    /// many turns, on one worker too.
+    /// A rank waits for a message that the other one sends when a second thread of the first has
+    /// had many turns, on one worker too.
     a_receive_that_waits_leaves_the_worker_to_others(2, world) {
         let other = 1 - world.rank();
         let there = world.clone();
@@ -64,8 +64,8 @@ cases! {
         assert_eq!(world.recv::<u32>(other, 1).await?.0, 7);
         turns.await.expect("the thread does not panic")?;
     }
-    /// Receives of two threads, one from any source, while messages come. Each gets its own, and the
-    /// messages of one tag keep their order.
+    /// Receives of two threads, one from any source, while messages come. Each gets its own, and
+    /// the messages of one tag keep their order.
     receives_of_two_threads_side_by_side(2, world) {
         const MESSAGES: u32 = 300;
         let other = 1 - world.rank();
