@@ -57,10 +57,11 @@ const PIECE: usize = 64 << 10;
 ///
 /// # fn main() -> Result<(), selvedge::SchedulerError> {
 /// selvedge::per_core(1, |_| async {
-///     let stack = Stack::start(StackOptions::new(), Loopback);
+///     let options = StackOptions::new().address([127, 0, 0, 1].into(), 8).unwrap();
+///     let stack = Stack::start(options, Loopback);
 ///     let listener = TcpListener::bind(&stack, "127.0.0.1:80".parse().unwrap()).unwrap();
 ///     let descriptors = SocketDescriptors::new().unwrap();
-///     selvedge::spawn_local(async move {
+///     let echoing = selvedge::spawn_local(async move {
 ///         let (stream, _peer) = listener.accept().await?;
 ///         echo(descriptors.describe(stream)?).await
 ///     });
@@ -69,6 +70,7 @@ const PIECE: usize = 64 << 10;
 ///     let mut word = [0; 5];
 ///     stream.read_exact(&mut word).await.unwrap();
 ///     assert_eq!(&word, b"cloth");
+///     echoing.await.unwrap().unwrap();
 /// })?;
 /// # Ok(())
 /// # }
