@@ -208,22 +208,14 @@ pub(crate) fn end(content: &[u8]) -> Result<Ended, BadRecord> {
 
 /// Appends a name and a value, as the parameters have them.
 pub(crate) fn put_pair(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
-    if let (Ok(name @ 0..=127), Ok(value @ 0..=127)) = (u8::try_from(name.len()), u8::try_from(value.len())) {
-        out.extend_from_slice(&[name, value]);
-    } else {
-        put_pair_length(name.len(), out);
-        put_pair_length(value.len(), out);
+    for length in [name.len(), value.len()] {
+        match u8::try_from(length) {
+            Ok(short @ 0..=127) => out.push(short),
+            _ => out.extend_from_slice(&(length as u32 | 1 << 31).to_be_bytes()),
+        }
     }
     out.extend_from_slice(name);
     out.extend_from_slice(value);
-}
-
-/// Appends the length of a name or of a value.
-fn put_pair_length(length: usize, out: &mut Vec<u8>) {
-    match u8::try_from(length) {
-        Ok(short @ 0..=127) => out.push(short),
-        _ => out.extend_from_slice(&(length as u32 | 1 << 31).to_be_bytes()),
-    }
 }
 
 /// A name and its value.
