@@ -180,8 +180,8 @@ impl Wake for EdgeWaker {
 
 impl DescribedSocket {
     /// The result of a write of `wanted` bytes.
-    fn sent(&mut self, sent: io::Result<usize>, wanted: usize) -> Result<usize> {
-        let sent = sent.map_err(errno)?;
+    fn sent(&mut self, sent: io::Result<Option<usize>>, wanted: usize) -> Result<usize> {
+        let sent = sent.map_err(errno)?.unwrap_or(0);
         self.wants_room = sent < wanted;
         if sent == 0 && self.wants_room { Err(Errno::AGAIN) } else { Ok(sent) }
     }

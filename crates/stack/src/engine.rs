@@ -43,6 +43,7 @@ use crate::options::StackOptions;
 use crate::waiters::SocketWaiters;
 use addresses::EPHEMERAL;
 pub(crate) use addresses::PICKED_PORT;
+pub(crate) use connections::SocketTurn;
 use connections::StackConnection;
 use cookies::SynCookies;
 use foldhash::quality::FixedState;

@@ -2,7 +2,7 @@
 //! panics if an invariant does not hold. `fuzz/fuzz_targets` has the target. The module is public
 //! and hidden for that.
 
-use crate::engine::StackEngine;
+use crate::engine::{SocketTurn, StackEngine};
 use crate::flow::{Cargo, SocketPair};
 use crate::options::StackOptions;
 use crate::tcp_options::{Congestion, TcpOptions};
@@ -112,7 +112,7 @@ impl FuzzedStack {
 
     fn exchange(&mut self, which: usize, bytes: &[u8]) {
         let Some(&flow) = self.open.get(which % self.open.len().max(1)) else { return };
-        self.engine.with_tcp(flow, self.now, |socket, _, _| {
+        self.engine.with_tcp(flow, SocketTurn::Now, self.now, |socket, _, _| {
             let _ = (socket.recv_slice(&mut [0; 100]), socket.send_slice(bytes));
         });
     }

@@ -1,6 +1,6 @@
 //! Connections of a stack, with the methods of the kernel's in `selvedge_io::net`.
 
-use crate::engine::StackEngine;
+use crate::engine::{SocketTurn, StackEngine};
 use crate::flow::SocketPair;
 use crate::stack::{Stack, broken};
 use crate::tcp_options::TcpOptions;
@@ -154,19 +154,14 @@ impl TcpStream {
     ) -> Poll<io::Result<R>> {
         self.stack.poll(cx, |engine, now, waker| {
             let grows = engine.make_room(self.flow, bytes, now);
-            let result = engine.with_tcp(self.flow, now, |socket, over, waiters| {
+            let result = engine.with_tcp(self.flow, SocketTurn::Now, now, |socket, over, waiters| {
                 let result = if grows { None } else { f(socket, over) };
                 if result.is_none() {
                     register(socket, waiters, waker, true);
                 }
                 result
             });
-            match (result, engine.broken) {
-                (Some(Some(result)), _) => Some(result),
-                (Some(None), None) => None,
-                (Some(None), Some(kind)) => Some(Err(broken(kind))),
-                (None, _) => Some(Err(ErrorKind::NotConnected.into())),
-            }
+            outcome(result, engine)
         })
     }
 
@@ -179,17 +174,20 @@ impl TcpStream {
         if buffer.is_empty() {
             return Ok(0);
         }
-        poll_fn(|cx| {
-            self.attempt(cx, |socket, over| match socket.recv_slice(buffer) {
-                Ok(0) if self.read_shut.load(Relaxed) => Some(Ok(0)),
-                Ok(0) => None,
-                Ok(read) => Some(Ok(read)),
-                Err(RecvError::Finished) => Some(Ok(0)),
-                Err(RecvError::InvalidState) if self.read_shut.load(Relaxed) => Some(Ok(0)),
-                Err(RecvError::InvalidState) => Some(Err(over.into())),
-            })
-        })
-        .await
+        poll_fn(|cx| self.attempt(cx, |socket, over| self.came(socket.recv_slice(buffer), over))).await
+    }
+
+    /// What a read has brought; `None` if nothing is there. `over` is the error of a connection
+    /// that is over.
+    fn came(&self, read: Result<usize, RecvError>, over: ErrorKind) -> Option<io::Result<usize>> {
+        match read {
+            Ok(0) if self.read_shut.load(Relaxed) => Some(Ok(0)),
+            Ok(0) => None,
+            Ok(read) => Some(Ok(read)),
+            Err(RecvError::Finished) => Some(Ok(0)),
+            Err(RecvError::InvalidState) if self.read_shut.load(Relaxed) => Some(Ok(0)),
+            Err(RecvError::InvalidState) => Some(Err(over.into())),
+        }
     }
 
     /// Reads until `buffer` is full.
@@ -267,24 +265,19 @@ impl TcpStream {
     /// Reads the bytes that are there, at most `room` of them, without waiting: nothing at the end,
     /// and `None` if nothing is there.
     pub(crate) fn read_now(&self, room: usize) -> io::Result<Option<Vec<u8>>> {
-        let read = |socket: &mut Socket<'static>, over: ErrorKind, _: &_| {
-            let mut bytes = vec![0; room.min(socket.recv_queue())];
-            match socket.recv_slice(&mut bytes) {
-                Ok(0) if self.read_shut.load(Relaxed) => Ok(Some(bytes)),
-                Ok(0) => Ok(None),
-                Ok(_) => Ok(Some(bytes)),
-                Err(RecvError::Finished) => Ok(Some(bytes)),
-                Err(RecvError::InvalidState) if self.read_shut.load(Relaxed) => Ok(Some(bytes)),
-                Err(RecvError::InvalidState) => Err(over.into()),
-            }
-        };
-        self.now(|engine, now| engine.read_from(self.flow, now, read))
+        self.now(|engine, now| {
+            engine.with_tcp(self.flow, SocketTurn::IfFull, now, |socket, over, _| {
+                let mut bytes = vec![0; room.min(socket.recv_queue())];
+                let read = self.came(socket.recv_slice(&mut bytes), over)?;
+                Some(read.map(|_| bytes))
+            })
+        })
     }
 
-    /// Writes as many of `bytes` as there is room for, without waiting, and returns how many. If
-    /// that is not all of them, `waker` is woken when there is more room. If `more` follows at
-    /// once, the bytes wait for it.
-    pub(crate) fn write_now(&self, bytes: &[u8], more: bool, waker: &Waker) -> io::Result<usize> {
+    /// Writes as many of `bytes` as there is room for, without waiting, and returns how many;
+    /// `None` if that is none. If it is not all of them, `waker` is woken when there is more room.
+    /// If `more` follows at once, the bytes wait for it.
+    pub(crate) fn write_now(&self, bytes: &[u8], more: bool, waker: &Waker) -> io::Result<Option<usize>> {
         self.write_by(bytes.len(), more, waker, |socket| socket.send_slice(bytes))
     }
 
@@ -295,7 +288,7 @@ impl TcpStream {
         count: usize,
         waker: &Waker,
         mut fill: impl FnMut(&mut [u8]) -> Result<usize, E>,
-    ) -> Result<io::Result<usize>, E> {
+    ) -> Result<io::Result<Option<usize>>, E> {
         let mut failed = None;
         let written = self.write_by(count, false, waker, |socket| {
             let mut filled = 0;
@@ -326,24 +319,22 @@ impl TcpStream {
         more: bool,
         waker: &Waker,
         write: impl FnOnce(&mut Socket<'static>) -> Result<usize, SendError>,
-    ) -> io::Result<usize> {
+    ) -> io::Result<Option<usize>> {
         let mut waker = Some(waker.clone());
+        let turn = if more { SocketTurn::Soon } else { SocketTurn::Now };
         self.now(|engine, now| {
             let grows = engine.make_room(self.flow, wanted, now);
-            let write = |socket: &mut Socket<'static>, over: ErrorKind, waiters: &Arc<SocketWaiters>| {
-                let written = match grows {
-                    true if socket.may_send() => 0,
-                    _ => write(socket).map_err(|_| self.unwritable(over))?,
-                };
-                if written < wanted {
+            engine.with_tcp(self.flow, turn, now, |socket, over, waiters| {
+                let written = if grows { Ok(0) } else { write(socket) };
+                if written.is_ok_and(|written| written < wanted) {
                     register(socket, waiters, &mut waker, true);
                 }
-                Ok(written)
-            };
-            match more {
-                true => engine.write_and_wait(self.flow, now, write),
-                false => engine.with_tcp(self.flow, now, write),
-            }
+                match written {
+                    Ok(0) if wanted > 0 => None,
+                    Ok(written) => Some(Ok(written)),
+                    Err(_) => Some(Err(self.unwritable(over).into())),
+                }
+            })
         })
     }
 
@@ -354,13 +345,13 @@ impl TcpStream {
             .unwrap_or(0)
     }
 
-    /// Does something with the connection, which may be gone.
-    fn now<R>(&self, f: impl FnOnce(&mut StackEngine, Instant) -> Option<io::Result<R>>) -> io::Result<R> {
-        self.stack.operate(|engine, now| match (engine.broken, f(engine, now)) {
-            (None, Some(result)) => result,
-            (Some(kind), _) => Err(broken(kind)),
-            (None, None) => Err(ErrorKind::NotConnected.into()),
-        })
+    /// Makes an attempt, and does not wait if it gives nothing.
+    fn now<R>(
+        &self,
+        attempt: impl FnOnce(&mut StackEngine, Instant) -> Option<Option<io::Result<R>>>,
+    ) -> io::Result<Option<R>> {
+        let result = self.stack.operate(|engine, now| outcome(attempt(engine, now), engine));
+        result.transpose()
     }
 
     /// The error of a write to a socket that takes no more; `over` is that of its connection.
@@ -377,7 +368,7 @@ impl TcpStream {
         self.read_shut.fetch_or(read, Relaxed);
         self.write_shut.fetch_or(write, Relaxed);
         let open = self.stack.operate(|engine, now| {
-            engine.with_tcp(self.flow, now, |socket, _, waiters| {
+            engine.with_tcp(self.flow, SocketTurn::Now, now, |socket, _, waiters| {
                 let open = socket.is_active();
                 if write {
                     socket.close();
@@ -465,6 +456,17 @@ impl fmt::Debug for TcpStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let SocketPair { local, peer } = &self.flow;
         f.debug_struct("stack::TcpStream").field("local", local).field("peer", peer).finish()
+    }
+}
+
+/// The outcome of an attempt; `None` if its caller is to wait. The attempt itself gives `None` for
+/// a connection that is gone.
+fn outcome<R>(attempt: Option<Option<io::Result<R>>>, engine: &StackEngine) -> Option<io::Result<R>> {
+    match (attempt, engine.broken) {
+        (Some(Some(result)), _) => Some(result),
+        (Some(None), None) => None,
+        (Some(None), Some(kind)) => Some(Err(broken(kind))),
+        (None, _) => Some(Err(ErrorKind::NotConnected.into())),
     }
 }
 

@@ -82,6 +82,17 @@ pub(super) enum ConnectionStage {
     Orphan,
 }
 
+/// When a socket is to send what it has, after something was done with it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SocketTurn {
+    Now,
+    /// Now, if half of its buffer for reading was full. If not, the peer has room enough, and the
+    /// next segment that goes tells it of more.
+    IfFull,
+    /// When more is written, or by its timer.
+    Soon,
+}
+
 impl StackConnection {
     pub(super) fn new(
         seat: OwnSocket,
@@ -136,22 +147,6 @@ impl StackConnection {
         self.opening = Some(own);
         (self.sent_to, self.wanted, self.room_to) = (own + 1, own, own);
         self.offset = (own + 1).0.wrapping_sub(start.0);
-    }
-
-    /// Does something with the socket, which gets no turn.
-    fn with_socket<R>(
-        &mut self,
-        now: Instant,
-        f: impl FnOnce(&mut Socket<'static>, ErrorKind, &Arc<SocketWaiters>) -> R,
-    ) -> R {
-        let over = self.ended.unwrap_or(ErrorKind::ConnectionReset);
-        let waiters = self.seat.waiters.clone();
-        let socket = self.seat.socket();
-        let unread = socket.recv_queue();
-        let result = f(socket, over, &waiters);
-        self.reads_at += unread - self.seat.socket().recv_queue();
-        self.used = now;
-        result
     }
 
     pub(super) fn orphan(&mut self, now: Instant) {
@@ -252,49 +247,36 @@ impl StackEngine {
         Waker::from(seat.waiters).wake();
     }
 
-    /// Does something with the socket of a connection, and lets it send. `f` gets the error of
-    /// what the socket cannot do any more.
+    /// Does something with the socket of a connection, which then gets this turn. `f` gets the
+    /// error of what the socket cannot do any more.
     pub(crate) fn with_tcp<R>(
         &mut self,
         flow: SocketPair,
+        turn: SocketTurn,
         now: Instant,
         f: impl FnOnce(&mut Socket<'static>, ErrorKind, &Arc<SocketWaiters>) -> R,
     ) -> Option<R> {
-        let result = self.connections.get_mut(&flow)?.with_socket(now, f);
-        self.grow(flow, now);
-        self.turn(TimerOwner::Connection(flow), now);
-        Some(result)
-    }
-
-    /// As [`with_tcp`](Self::with_tcp), to read. While less than half of the buffer is full, the
-    /// peer has room enough, and the next segment that goes tells it of more: so the socket gets no
-    /// turn.
-    pub(crate) fn read_from<R>(
-        &mut self,
-        flow: SocketPair,
-        now: Instant,
-        f: impl FnOnce(&mut Socket<'static>, ErrorKind, &Arc<SocketWaiters>) -> R,
-    ) -> Option<R> {
+        let owner = TimerOwner::Connection(flow);
         let connection = self.connections.get_mut(&flow)?;
+        let over = connection.ended.unwrap_or(ErrorKind::ConnectionReset);
+        let waiters = connection.seat.waiters.clone();
         let socket = connection.seat.socket();
-        if connection.was_full || socket.recv_queue() * 2 >= socket.recv_capacity() {
-            return self.with_tcp(flow, now, f);
+        let unread = socket.recv_queue();
+        let has_room = !connection.was_full && unread * 2 < socket.recv_capacity();
+        let result = f(socket, over, &waiters);
+        connection.reads_at += unread - connection.seat.socket().recv_queue();
+        connection.used = now;
+        match turn {
+            SocketTurn::IfFull if has_room => {}
+            SocketTurn::Soon => {
+                let soon = connection.seat.timer.map_or(now + SOON, |at| at.min(now + SOON));
+                connection.seat.set_timer(&mut self.timers, owner, Some(soon));
+            }
+            SocketTurn::IfFull | SocketTurn::Now => {
+                self.grow(flow, now);
+                self.turn(owner, now);
+            }
         }
-        Some(connection.with_socket(now, f))
-    }
-
-    /// As [`with_tcp`](Self::with_tcp), to write what waits for more to follow. If nothing follows,
-    /// the timer of the socket lets it go.
-    pub(crate) fn write_and_wait<R>(
-        &mut self,
-        flow: SocketPair,
-        now: Instant,
-        f: impl FnOnce(&mut Socket<'static>, ErrorKind, &Arc<SocketWaiters>) -> R,
-    ) -> Option<R> {
-        let connection = self.connections.get_mut(&flow)?;
-        let result = connection.with_socket(now, f);
-        let soon = connection.seat.timer.map_or(now + SOON, |at| at.min(now + SOON));
-        connection.seat.set_timer(&mut self.timers, TimerOwner::Connection(flow), Some(soon));
         Some(result)
     }
 

@@ -4,14 +4,19 @@
 use crate::{address, options};
 use selvedge_core::{spawn_local, yield_now};
 use selvedge_io::net::{self, UnixStream};
+use selvedge_io::time::sleep;
 use selvedge_io::{EventLoop, NonBlocking};
 use selvedge_sched::per_core;
-use selvedge_stack::{SimulatedWire, SocketDescriptors, Stack, TcpListener, TcpStream, Weather};
+use selvedge_stack::{
+    Receiving, SimulatedWire, SocketDescriptors, Stack, TcpListener, TcpStream, Weather, Wire,
+};
 use std::fs::File;
 use std::io::{ErrorKind, IoSlice, Write as _};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, AsRawFd};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Runs a program on one worker.
@@ -23,10 +28,35 @@ fn on_one_worker<F: Future<Output = ()> + 'static>(main: impl Fn() -> F + Sync) 
 async fn described(descriptors: &SocketDescriptors, weather: Weather) -> (net::TcpStream, TcpStream) {
     let (left, right) = SimulatedWire::pair(5, weather);
     let (left, right) = (Stack::start(options(1), left), Stack::start(options(2), right));
-    let listener = TcpListener::bind(&right, address("10.0.0.2:80")).unwrap();
+    described_over(descriptors, &left, &right).await
+}
+
+/// Both ends of a connection between these stacks: the end of `right` is a descriptor.
+async fn described_over(
+    descriptors: &SocketDescriptors,
+    left: &Stack,
+    right: &Stack,
+) -> (net::TcpStream, TcpStream) {
+    let listener = TcpListener::bind(right, address("10.0.0.2:80")).unwrap();
     let accepting = spawn_local(async move { listener.accept().await.unwrap().0 });
-    let stream = TcpStream::connect(&left, address("10.0.0.2:80")).await.unwrap();
+    let stream = TcpStream::connect(left, address("10.0.0.2:80")).await.unwrap();
     (descriptors.describe(accepting.await.unwrap()).unwrap(), stream)
+}
+
+/// A wire that is broken from the first frame on that comes after the flag was set.
+struct BreakingWire(SimulatedWire, Arc<AtomicBool>);
+
+impl Wire for BreakingWire {
+    fn send(&self, frame: &[u8]) {
+        self.0.send(frame);
+    }
+
+    fn receive(&self) -> Receiving<'_> {
+        Box::pin(async {
+            let frames = self.0.receive().await;
+            if self.1.load(Relaxed) { Err(ErrorKind::NetworkDown.into()) } else { frames }
+        })
+    }
 }
 
 fn bytes(length: usize) -> Vec<u8> {
@@ -115,7 +145,7 @@ fn a_read_that_is_short_waits_for_what_comes_later() {
         }
         // Sleeping in the kernel in between, too.
         let far = spawn_local(async move {
-            selvedge_io::time::sleep(Duration::from_millis(30)).await;
+            sleep(Duration::from_millis(30)).await;
             far.write_all(b"weft").await.unwrap();
             far
         });
@@ -144,7 +174,7 @@ fn the_ends_are_those_of_the_kernels_sockets() {
         assert_eq!(near.unacknowledged().unwrap(), 4);
         assert_eq!(far.read(&mut [0; 8]).await.unwrap(), 4);
         while near.unacknowledged().unwrap() > 0 {
-            selvedge_io::time::sleep(Duration::from_millis(1)).await;
+            sleep(Duration::from_millis(1)).await;
         }
         // The end of reading, by this end.
         near.shutdown(Shutdown::Read).unwrap();
@@ -239,5 +269,25 @@ fn the_kernels_descriptors_go_on_beside_them() {
         }
         echoing.await.unwrap();
         passing.await.unwrap();
+    });
+}
+
+#[test]
+fn what_has_come_is_read_before_the_error_of_a_broken_wire() {
+    on_one_worker(|| async {
+        let descriptors = SocketDescriptors::new().unwrap();
+        let (left, right) = SimulatedWire::pair(5, Weather::default());
+        let breaks = Arc::new(AtomicBool::new(false));
+        let right = BreakingWire(right, breaks.clone());
+        let (left, right) = (Stack::start(options(1), left), Stack::start(options(2), right));
+        let (near, far) = described_over(&descriptors, &left, &right).await;
+        far.write_all(b"warp").await.unwrap();
+        near.readable().await.unwrap();
+        breaks.store(true, Relaxed);
+        far.write_all(b"weft").await.unwrap();
+        sleep(Duration::from_millis(30)).await;
+        let mut buffer = [0; 8];
+        assert_eq!((near.read(&mut buffer).await.unwrap(), &buffer[..4]), (4, &b"warp"[..]));
+        assert!(near.read(&mut buffer).await.is_err());
     });
 }
