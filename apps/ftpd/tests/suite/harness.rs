@@ -1,8 +1,8 @@
 //! A server under test, and a client that sees each byte.
 
 use rustix::process::{Pid, Signal, kill_process};
-use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::fs::{self, DirEntry};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -136,10 +136,22 @@ impl Server {
         client
     }
 
-    /// The number of descriptors that the server has open.
+    /// The number of sockets, pipes, files and directories that the server has open.
+    ///
+    /// Those of a worker do not count (its epoll set, its eventfds, its account of CPU time),
+    /// because the OS thread of a worker may begin late when the CPUs are busy.
     pub(crate) fn descriptors(&self) -> usize {
-        fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap().count()
+        let open = fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap();
+        let target = |entry: io::Result<DirEntry>| fs::read_link(entry.unwrap().path());
+        // A descriptor that was closed since the directory was read has no link.
+        open.filter_map(|entry| target(entry).ok()).filter(|target| !is_of_a_worker(target)).count()
     }
+}
+
+/// Whether a worker has opened what the link of a descriptor shows.
+fn is_of_a_worker(target: &Path) -> bool {
+    let target = target.to_string_lossy();
+    target.starts_with("anon_inode:") || target.ends_with("/schedstat")
 }
 
 impl Drop for Server {
