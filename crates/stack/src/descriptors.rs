@@ -27,6 +27,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, ErrorKind};
+use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -77,7 +78,7 @@ const PIECE: usize = 64 << 10;
 /// ```
 pub struct SocketDescriptors {
     kernel: Rc<RefCell<DescriptorKernel>>,
-    _installed: Installed,
+    installed: Option<Installed>,
 }
 
 impl SocketDescriptors {
@@ -94,7 +95,7 @@ impl SocketDescriptors {
             sockets: Vec::new(),
             edges: Arc::new(EdgeQueue { edges: Mutex::default(), thread: thread::current().id() }),
         }));
-        Ok(SocketDescriptors { _installed: install_beside(kernel.clone()), kernel })
+        Ok(SocketDescriptors { installed: Some(install_beside(kernel.clone())), kernel })
     }
 
     /// The stream as a socket of this OS thread. Dropping it drops the stream.
@@ -105,6 +106,18 @@ impl SocketDescriptors {
         let peer = stream.peer_addr()?;
         let fd = self.kernel.borrow_mut().add(Rc::new(stream))?;
         Ok(net::TcpStream::of_kernel_beside(fd, peer))
+    }
+}
+
+impl Drop for SocketDescriptors {
+    fn drop(&mut self) {
+        let sockets = mem::take(&mut self.kernel.borrow_mut().sockets);
+        if sockets.iter().any(Option::is_some) {
+            // The empty kernel stays on the OS thread and refuses the descriptors that outlive
+            // their streams. They must not come to the real kernel.
+            self.installed.take().map(mem::forget);
+        }
+        drop(sockets);
     }
 }
 
