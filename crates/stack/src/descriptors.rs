@@ -115,7 +115,7 @@ impl Drop for SocketDescriptors {
         if sockets.iter().any(Option::is_some) {
             // The empty kernel stays on the OS thread and refuses the descriptors that outlive
             // their streams. They must not come to the real kernel.
-            self.installed.take().map(mem::forget);
+            self.installed.take().into_iter().for_each(mem::forget);
         }
         drop(sockets);
     }

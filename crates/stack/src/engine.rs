@@ -178,6 +178,7 @@ impl StackEngine {
             Cargo::Neighbor | Cargo::Other => {}
         }
         self.interface.poll(now, &mut self.frames, &mut self.nothing);
+        self.frames.send_made();
         // The frame may have told an Ethernet address for which sockets are silent.
         let silent = self.timers.iter().take_while(|(at, _)| *at <= now + SILENCE);
         let silent: Vec<TimerOwner> = silent.map(|(_, owner)| *owner).collect();

@@ -129,12 +129,16 @@ impl FuzzedStack {
 
     /// Notes what the stack has sent.
     fn take_gone(&mut self) {
-        for frame in std::mem::take(&mut self.engine.frames.to_go) {
-            assert!((14..=1514).contains(&frame.len()), "a frame of {} bytes", frame.len());
-            if let Cargo::Segment(SocketPair { local: peer, .. }, head) = Cargo::of(&frame) {
-                let wants = head.acknowledges.unwrap_or(TcpSeqNumber(0));
-                self.said[usize::from(peer.port() % 4)] = (head.sequence + head.length, wants);
-            }
+        for frames in std::mem::take(&mut self.engine.frames.to_go) {
+            frames.for_each(|frame| self.note_gone(frame));
+        }
+    }
+
+    fn note_gone(&mut self, frame: &[u8]) {
+        assert!((14..=1514).contains(&frame.len()), "a frame of {} bytes", frame.len());
+        if let Cargo::Segment(SocketPair { local: peer, .. }, head) = Cargo::of(frame) {
+            let wants = head.acknowledges.unwrap_or(TcpSeqNumber(0));
+            self.said[usize::from(peer.port() % 4)] = (head.sequence + head.length, wants);
         }
     }
 

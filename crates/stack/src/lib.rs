@@ -32,7 +32,9 @@
 // number. smoltcp sends each segment once and at once, as far as the peer has room: from
 // `engine/sending.rs` on it is `engine/recovery.rs` that says whether it goes, and goes again, and
 // `engine/control.rs` that says how much goes and when: by a window (`engine/congestion.rs`), or by
-// a model of the path (`engine/bbr.rs`), which samples of `engine/delivery.rs` make.
+// a model of the path (`engine/bbr.rs`), which samples of `engine/delivery.rs` make. `frames.rs`
+// has the device that a socket sees, and `outgoing.rs` what goes to the wire: what a segment
+// carries lies in one frame of the socket from there until the peer has it.
 // `descriptors.rs` stands above all of this: it makes streams sockets of an OS thread.
 //
 // Invariants:
@@ -59,6 +61,7 @@ mod frames;
 pub mod fuzz;
 mod icmp;
 mod options;
+mod outgoing;
 mod segments;
 mod stack;
 mod tcp;
@@ -69,6 +72,7 @@ mod wire;
 
 pub use descriptors::SocketDescriptors;
 pub use options::StackOptions;
+pub use outgoing::OutgoingFrame;
 pub use stack::Stack;
 pub use tcp::{TcpListener, TcpStream};
 pub use tcp_options::{Congestion, TcpOptions};

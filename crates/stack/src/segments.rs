@@ -1,6 +1,7 @@
-//! Segments that the stack itself makes, changes and divides. smoltcp makes all others.
+//! Segments that the stack itself makes and changes. smoltcp makes all others.
 
 use crate::flow::{OpeningOptions, SocketPair};
+use crate::outgoing::SegmentHead;
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::wire::{
     EthernetFrame, EthernetProtocol, IpProtocol, IpRepr, Ipv4Packet, Ipv6Packet, TcpControl, TcpPacket,
@@ -10,6 +11,8 @@ use std::net::{IpAddr, SocketAddr};
 
 /// The bytes before the packet in an Ethernet frame.
 pub(crate) const ETHERNET: usize = 14;
+/// The place of a segment's marks in it.
+pub(crate) const MARKS: usize = 13;
 
 /// The packet with a segment that has no contents.
 pub(crate) fn packet(from: SocketAddr, to: SocketAddr, segment: &TcpRepr<'_>) -> Vec<u8> {
@@ -82,8 +85,6 @@ pub(crate) enum SegmentChange {
     SequenceBy(i32),
     /// What it acknowledges, if it does, is ahead by this.
     AcknowledgementBy(i32),
-    /// It acknowledges this, as it acknowledged something before.
-    Acknowledgement(TcpSeqNumber),
     Window(u16),
     /// It no longer ends its direction.
     WithoutEnd,
@@ -130,11 +131,6 @@ pub(crate) fn rewrite(frame: &mut [u8], change: SegmentChange) {
                 segment.set_ack_number(TcpSeqNumber(new));
                 (old as u32, new as u32)
             }
-            SegmentChange::Acknowledgement(number) => {
-                let old = segment.ack_number().0;
-                segment.set_ack_number(number);
-                (old as u32, number.0 as u32)
-            }
             SegmentChange::WithoutEnd => {
                 segment.set_fin(false);
                 (1, 0)
@@ -159,23 +155,33 @@ fn adjusted(sum: u16, old: u32, new: u32) -> u16 {
     !(total as u16)
 }
 
-/// The frame with the segment of another one, but with this number and these contents. It ends its
-/// direction, and pushes, only if it is the `last` part.
-fn with_contents(frame: &[u8], first: TcpSeqNumber, contents: &[u8], last: bool) -> Vec<u8> {
-    let (_, heads) = places(frame);
-    let mut part = [&frame[..heads], contents].concat();
+/// Makes the checksum of the segment in a frame, if it has one.
+pub(crate) fn fill_checksum(frame: &mut [u8]) {
+    within_frame(frame, |bytes, from, to| {
+        TcpPacket::new_unchecked(bytes).fill_checksum(&from.into(), &to.into());
+    });
+}
+
+/// The frame with the heads of another one, but with this number, these contents and these marks.
+pub(crate) fn with_contents(frame: &[u8], sequence: TcpSeqNumber, contents: &[u8], marks: u8) -> Vec<u8> {
+    let mut part = [&frame[..heads(frame)], contents].concat();
     let length = part.len();
     set_packet_length(&mut part, length);
-    within_frame(&mut part, |bytes, from, to| {
-        let mut segment = TcpPacket::new_unchecked(bytes);
-        segment.set_seq_number(first);
-        if !last {
-            segment.set_fin(false);
-            segment.set_psh(false);
-        }
-        segment.fill_checksum(&from.into(), &to.into());
-    });
+    let start = start(&part);
+    part[start + MARKS] = marks;
+    TcpPacket::new_unchecked(&mut part[start..]).set_seq_number(sequence);
+    fill_checksum(&mut part);
     part
+}
+
+/// Puts these values into the heads of a frame. Its checksums are wrong then.
+pub(crate) fn set_heads(frame: &mut [u8], head: &SegmentHead) {
+    frame[..12].copy_from_slice(&head.hardware);
+    let start = start(frame);
+    let mut segment = TcpPacket::new_unchecked(&mut frame[start..]);
+    segment.set_seq_number(head.sequence);
+    segment.set_ack_number(head.acknowledges);
+    segment.set_window_len(head.window);
 }
 
 /// Makes the head of the packet in a frame say that the frame is `length` bytes long. The contents
@@ -202,11 +208,10 @@ pub(crate) fn start(frame: &[u8]) -> usize {
     ETHERNET + if is_four(frame) { 20 } else { 40 }
 }
 
-/// Where the segment of a frame begins, and its contents.
-fn places(frame: &[u8]) -> (usize, usize) {
+/// How many bytes stand before the contents of the segment in a frame.
+pub(crate) fn heads(frame: &[u8]) -> usize {
     let start = start(frame);
-    let segment = TcpPacket::new_unchecked(&frame[start..]);
-    (start, start + usize::from(segment.header_len()))
+    start + usize::from(TcpPacket::new_unchecked(&frame[start..]).header_len())
 }
 
 /// The number of the segment in a frame.
@@ -214,38 +219,14 @@ pub(crate) fn number(frame: &[u8]) -> TcpSeqNumber {
     TcpPacket::new_unchecked(&frame[start(frame)..]).seq_number()
 }
 
-/// Divides a frame with a packet longer than `most` into frames with packets that are not: the
-/// bytes in order, with the end and the push in the last one.
-pub(crate) fn divided(frame: &[u8], most: usize) -> Vec<Vec<u8>> {
-    let (_, heads) = places(frame);
-    let (first, contents) = (number(frame), &frame[heads..]);
-    let room = most.saturating_sub(heads - ETHERNET).max(1);
-    let pieces = contents.len().div_ceil(room);
-    let piece = |(index, piece)| with_contents(frame, first + index * room, piece, index + 1 == pieces);
-    contents.chunks(room).enumerate().map(piece).collect()
-}
-
-/// The frame without the first bytes of its segment.
-pub(crate) fn without_first(frame: &[u8], bytes: usize) -> Vec<u8> {
-    let (_, heads) = places(frame);
-    with_contents(frame, number(frame) + bytes, &frame[heads + bytes..], true)
-}
-
-/// The frame of one segment for two that follow each other, with the marks of the second.
-pub(crate) fn joined(first: &[u8], second: &[u8]) -> Vec<u8> {
-    let contents = [&first[places(first).1..], &second[places(second).1..]].concat();
-    with_contents(second, number(first), &contents, true)
-}
-
-/// The bytes in a frame's segment.
-pub(crate) fn contents(frame: &[u8]) -> usize {
-    frame.len() - places(frame).1
+/// The marks of the segment in a frame: that it ends its direction, pushes, and so on.
+pub(crate) fn marks(frame: &[u8]) -> u8 {
+    frame[start(frame) + MARKS]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flow::Cargo;
     use smoltcp::wire::IpAddress;
 
     #[test]
@@ -265,7 +246,6 @@ mod tests {
                 SegmentChange::SequenceBy(number.0),
                 SegmentChange::AcknowledgementBy(number.0),
                 SegmentChange::Sequence(number),
-                SegmentChange::Acknowledgement(number),
                 SegmentChange::Window(seed as u16),
                 SegmentChange::WithoutEnd,
             ];
@@ -275,44 +255,6 @@ mod tests {
                 assert!(segment.verify_checksum(&from_smol, &to_smol), "{seed}: {change:?}");
             }
             assert_eq!(TcpPacket::new_unchecked(&frame[34..]).seq_number(), number);
-        }
-    }
-
-    #[test]
-    fn the_pieces_of_a_segment_are_its_bytes_in_order() {
-        let hosts: [(SocketAddr, SocketAddr); 2] = [
-            ("10.0.0.1:7".parse().unwrap(), "10.0.0.2:8".parse().unwrap()),
-            ("[fd00::1]:7".parse().unwrap(), "[fd00::2]:8".parse().unwrap()),
-        ];
-        let contents: Vec<u8> = (0..1400).map(|place| (place % 251) as u8).collect();
-        for (from, to) in hosts {
-            let flow = SocketPair { local: to, peer: from };
-            let whole = TcpRepr {
-                control: TcpControl::Fin,
-                payload: &contents,
-                ..from_peer(flow, TcpSeqNumber(-5), TcpSeqNumber(9), 77)
-            };
-            let frame = framed(&packet(from, to, &whole), &[2; 6], &[4; 6]);
-            let (mut next, mut came) = (TcpSeqNumber(-5), Vec::new());
-            let parts = divided(&frame, 600);
-            for (index, part) in parts.iter().enumerate() {
-                assert!(part.len() <= 614 && part[..12] == frame[..12]);
-                let Cargo::Segment(of, head) = Cargo::of(part) else { panic!("{part:?}") };
-                assert_eq!((of, head.sequence, head.window), (flow, next, 77));
-                assert_eq!(head.ends, index + 1 == parts.len());
-                let segment = segment_in(&part[ETHERNET..]);
-                assert!(segment.verify_checksum(&from.ip().into(), &to.ip().into()));
-                came.extend_from_slice(segment.payload());
-                next += head.length;
-            }
-            assert_eq!(came, contents);
-            // A part taken off and put on again.
-            let (mut first, mut rest) = (divided(&frame, 600), without_first(&frame, 700));
-            let head = std::mem::take(&mut first[0]);
-            assert_eq!(segment_in(&rest[ETHERNET..]).payload(), &contents[700..]);
-            let taken = super::contents(&head);
-            rest = without_first(&frame, taken);
-            assert!(joined(&head, &rest) == frame, "{taken} bytes and the rest");
         }
     }
 }

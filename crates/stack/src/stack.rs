@@ -175,8 +175,6 @@ impl StackState {
         };
         if !frames.is_empty() {
             self.wire.send_all(&frames);
-            let mut engine = self.engine.lock().unwrap();
-            frames.into_iter().for_each(|frame| engine.frames.spare.keep(frame));
         }
         let sleeper = {
             let mut alarm = self.alarm.lock().unwrap();

@@ -3,11 +3,12 @@
 pub(crate) mod flows;
 pub(crate) mod loopback;
 pub(crate) mod packet;
-mod runs;
 pub(crate) mod simulated;
 mod sums;
 pub(crate) mod tap;
+mod virtio;
 
+use crate::outgoing::OutgoingFrame;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -24,9 +25,9 @@ pub trait Wire: Send + Sync + 'static {
     /// and TCP sends it again.
     fn send(&self, frame: &[u8]);
 
-    /// Sends frames in order. A device that takes several at once does so.
-    fn send_all(&self, frames: &[Vec<u8>]) {
-        frames.iter().for_each(|frame| self.send(frame));
+    /// Sends frames in order. A device that divides long segments does so.
+    fn send_all(&self, frames: &[OutgoingFrame]) {
+        frames.iter().for_each(|frame| frame.for_each(|one| self.send(one)));
     }
 
     /// Waits until frames have come, and takes some of them: at least one. One thread calls it at
@@ -50,7 +51,7 @@ impl<W: Wire + ?Sized> Wire for Box<W> {
         (**self).send(frame);
     }
 
-    fn send_all(&self, frames: &[Vec<u8>]) {
+    fn send_all(&self, frames: &[OutgoingFrame]) {
         (**self).send_all(frames);
     }
 

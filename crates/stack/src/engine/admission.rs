@@ -7,6 +7,7 @@ use super::cookies::SIZES;
 use super::listen_queue::Admission;
 use super::workshop::{Standing, before};
 use crate::flow::{SocketPair, StackSegment};
+use crate::outgoing::OutgoingFrame;
 use crate::segments::{framed, packet};
 use smoltcp::time::Instant;
 use smoltcp::wire::{EthernetFrame, TcpControl, TcpRepr};
@@ -87,7 +88,8 @@ impl StackEngine {
             payload: &[],
         };
         let answer = packet(flow.local, flow.peer, &answer);
-        self.frames.to_go.push(framed(&answer, &self.options.hardware.0, &to.0));
+        let answer = framed(&answer, &self.options.hardware.0, &to.0);
+        self.frames.to_go.push(OutgoingFrame::whole(answer));
     }
 
     /// Makes the connection of a peer that brings a cookie back; smoltcp sees to other segments.

@@ -10,7 +10,7 @@
 
 use super::delivery::DeliveryStamp;
 use crate::frames::SpareFrames;
-use crate::segments::without_first;
+use crate::outgoing::SegmentContents;
 use smoltcp::time::{Duration, Instant};
 use smoltcp::wire::TcpSeqNumber;
 use std::collections::VecDeque;
@@ -29,7 +29,7 @@ enum FlightStage {
 pub(super) struct FlightSegment {
     pub(super) start: TcpSeqNumber,
     pub(super) end: TcpSeqNumber,
-    pub(super) frame: Vec<u8>,
+    pub(super) contents: SegmentContents,
     /// When it went last.
     went: Instant,
     /// What the peer had then.
@@ -151,9 +151,23 @@ impl SegmentFlight {
     }
 
     /// Takes a segment behind all others.
-    pub(super) fn push(&mut self, start: TcpSeqNumber, end: TcpSeqNumber, frame: Vec<u8>, now: Instant) {
+    pub(super) fn push(
+        &mut self,
+        start: TcpSeqNumber,
+        end: TcpSeqNumber,
+        contents: SegmentContents,
+        now: Instant,
+    ) {
         let (stage, stamp) = (FlightStage::Held, DeliveryStamp::NONE);
-        self.segments.push_back(FlightSegment { start, end, frame, went: now, stamp, again: false, stage });
+        self.segments.push_back(FlightSegment {
+            start,
+            end,
+            contents,
+            went: now,
+            stamp,
+            again: false,
+            stage,
+        });
     }
 
     /// The last segment, if it has not gone.
@@ -187,7 +201,7 @@ impl SegmentFlight {
     }
 
     /// The segment at this place goes.
-    pub(super) fn send(&mut self, place: usize, stamp: DeliveryStamp, now: Instant) -> &mut FlightSegment {
+    pub(super) fn send(&mut self, place: usize, stamp: DeliveryStamp, now: Instant) -> &FlightSegment {
         self.set(place, FlightStage::OnWay);
         let segment = &mut self.segments[place];
         (segment.went, segment.stamp) = (now, stamp);
@@ -229,7 +243,8 @@ impl SegmentFlight {
         let mut delivery = SegmentsGot::default();
         while self.segments.front().is_some_and(|first| first.end <= wanted) {
             self.deliver(0, least, &mut delivery, now);
-            self.segments.pop_front().into_iter().for_each(|segment| spare.keep(segment.frame));
+            let frame = self.segments.pop_front().and_then(|segment| segment.contents.into_frame());
+            frame.into_iter().for_each(|frame| spare.keep(frame));
         }
         self.cut(wanted);
         for (first, after) in parts.into_iter().flatten() {
@@ -255,7 +270,7 @@ impl SegmentFlight {
         let stage = first.stage;
         self.set(0, FlightStage::Held);
         let first = &mut self.segments[0];
-        first.frame = without_first(&first.frame, wanted - first.start);
+        first.contents.skip(wanted - first.start);
         first.start = wanted;
         let again = first.again;
         self.set(0, stage);

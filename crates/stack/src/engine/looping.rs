@@ -29,12 +29,13 @@ impl StackEngine {
         let hardware = self.options.hardware.0;
         let interface = &self.interface;
         let own = self.frames.to_go.extract_if(from.., |frame| {
-            frame.starts_with(&hardware)
+            let head = frame.head();
+            head.starts_with(&hardware)
                 // The first bit of an address for many stations is set: it may be a question for
                 // the Ethernet address of an address of the stack.
-                || frame.first().is_some_and(|first| first & 1 == 1)
-                    && asked_for(frame).is_some_and(|address| interface.has_ip_addr(address))
+                || head.first().is_some_and(|first| first & 1 == 1)
+                    && asked_for(head).is_some_and(|address| interface.has_ip_addr(address))
         });
-        self.own_frames.extend(own);
+        own.for_each(|frame| frame.for_each(|one| self.own_frames.push_back(one.to_vec())));
     }
 }

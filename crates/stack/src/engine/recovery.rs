@@ -16,11 +16,11 @@
 //! First segments and resets pass by all this, and so do probes of a window without room.
 
 use super::control::SendingControl;
-use super::flight::{SegmentFlight, SegmentsGot, WayHeard};
+use super::flight::{FlightSegment, SegmentFlight, SegmentsGot, WayHeard};
 use super::round_trips::{LONGEST, RoundTripTimes};
 use crate::flow::{OpeningOptions, StackSegment};
 use crate::frames::SpareFrames;
-use crate::segments::{contents, joined, without_first};
+use crate::outgoing::SegmentContents;
 use crate::tcp_options::Congestion;
 use smoltcp::time::{Duration, Instant};
 use smoltcp::wire::TcpSeqNumber;
@@ -112,7 +112,7 @@ impl LossRecovery {
         self.flight.as_ref()?.flight.held_from()
     }
 
-    /// Takes a segment of the socket. What is on its way already is dropped.
+    /// Takes a segment of the socket, which may be long. What is on its way already is dropped.
     pub(super) fn take(&mut self, frame: Vec<u8>, head: &StackSegment, wanted: TcpSeqNumber, now: Instant) {
         if self.flight.is_none() {
             let rested = now > self.since + self.times.timeout();
@@ -136,23 +136,25 @@ impl LossRecovery {
                 went: now,
             })
         });
-        let from = state.flight.end().map_or(wanted, |end| end.max(wanted)).max(head.sequence);
+        let mut from = state.flight.end().map_or(wanted, |end| end.max(wanted)).max(head.sequence);
         let end = head.sequence + head.length;
         if end <= from {
             return;
         }
-        let frame = match from - head.sequence {
-            0 => frame,
-            there => without_first(&frame, there),
-        };
+        let mut contents = SegmentContents::of(frame);
+        contents.skip(from - head.sequence);
         // Small segments that wait become one.
         if let Some(last) = state.flight.last_held()
-            && contents(&last.frame) + contents(&frame) <= segment
+            && last.contents.len() + contents.len() <= segment
         {
-            last.frame = joined(&last.frame, &frame);
+            last.contents = last.contents.joined(&contents);
             last.end = end;
-        } else {
-            state.flight.push(from, end, frame, now);
+            return;
+        }
+        for part in contents.divided(segment) {
+            let to = if part.is_last() { end } else { from + part.len() };
+            state.flight.push(from, to, part, now);
+            from = to;
         }
     }
 
@@ -271,8 +273,13 @@ impl LossRecovery {
         self.since = now;
     }
 
-    /// Sends what may go now. `send` gets the frame of each segment.
-    pub(super) fn release(&mut self, now: Instant, mut send: impl FnMut(&mut Vec<u8>)) {
+    /// The bytes of a segment.
+    pub(super) fn segment(&self) -> usize {
+        self.control.segment()
+    }
+
+    /// Sends what may go now. `send` gets each segment.
+    pub(super) fn release(&mut self, now: Instant, mut send: impl FnMut(&FlightSegment)) {
         let Some(state) = &mut self.flight else { return };
         let late = state.paced_to.take().is_some();
         // Each repeated acknowledgement says that one segment has left the way, and not which.
@@ -292,7 +299,7 @@ impl LossRecovery {
             }
             (state.is_urgent, state.went) = (false, now);
             let stamp = self.control.went(weight, (on_way == 0, late), now);
-            send(&mut state.flight.send(place, stamp, now).frame);
+            send(state.flight.send(place, stamp, now));
         }
     }
 

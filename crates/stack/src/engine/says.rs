@@ -1,7 +1,8 @@
 //! [`StackSays`]: what all segments of a socket say of what has come.
 
 use crate::flow::{SocketPair, StackSegment};
-use crate::segments::{SegmentChange, framed, from_peer, packet, rewrite};
+use crate::outgoing::SegmentHead;
+use crate::segments::{framed, from_peer, packet};
 use smoltcp::wire::TcpSeqNumber;
 
 /// What a socket says in each segment: the Ethernet addresses, what it acknowledges, and its
@@ -26,11 +27,10 @@ impl StackSays {
         other.is_some_and(|other| (other.acknowledges, other.window) == (self.acknowledges, self.window))
     }
 
-    /// Gives it to the segment in a frame.
-    pub(super) fn put_into(&self, frame: &mut [u8]) {
-        frame[..12].copy_from_slice(&self.hardware);
-        rewrite(frame, SegmentChange::Acknowledgement(self.acknowledges));
-        rewrite(frame, SegmentChange::Window(self.window));
+    /// The heads of a segment with this number that says it.
+    pub(super) fn head(&self, sequence: TcpSeqNumber) -> SegmentHead {
+        let StackSays { hardware, acknowledges, window } = *self;
+        SegmentHead { hardware, sequence, acknowledges, window }
     }
 
     /// The frame that says it without contents. `flow` is the connection seen from the peer.

@@ -3,24 +3,17 @@
 //! go at once.
 
 use super::connections::StackConnection;
+use super::flight::FlightSegment;
 use super::says::StackSays;
 use crate::flow::{Cargo, StackSegment};
 use crate::frames::Frames;
-use crate::segments::{SegmentChange, divided, rewrite};
+use crate::outgoing::OutgoingFrame;
+use crate::segments::{SegmentChange, rewrite};
 use smoltcp::iface::Interface;
 use smoltcp::socket::tcp::State;
 use smoltcp::time::Instant;
 use smoltcp::wire::TcpSeqNumber;
-
-/// Puts a copy of a frame among the frames that go, divided if it is too long for the way to the
-/// peer.
-fn put(frame: &[u8], path: u16, frames: &mut Frames) {
-    if frame.len() > usize::from(path) + 14 {
-        frames.to_go.extend(divided(frame, path.into()));
-    } else {
-        frames.to_go.push(frames.spare.copy(frame));
-    }
-}
+use std::mem;
 
 impl StackConnection {
     /// Lets the socket take the frame that has come and send what it has to send, and returns when
@@ -34,27 +27,32 @@ impl StackConnection {
         self.shift_came(frames.came.as_mut());
         let gone = frames.to_go.len();
         let next = self.seat.poll(interface, frames, now);
-        self.shift_gone(&mut frames.to_go[gone..]);
+        self.shift_gone(&mut frames.made);
         let said = self.says;
         let mut waits = None;
-        for mut frame in frames.to_go.split_off(gone) {
+        let longest = (usize::from(self.path), self.recovery.segment());
+        let mut made = mem::take(&mut frames.made);
+        for mut frame in made.drain(..) {
             match Cargo::of(&frame) {
                 Cargo::Segment(flow, head) if self.note_sent(&mut frame, &head, now) => {
                     self.recovery.take(frame, &head, self.wanted, now);
                     waits = Some(flow);
                 }
-                _ => frames.to_go.push(frame),
+                _ => frames.to_go.push(OutgoingFrame::made(frame)),
             }
         }
+        frames.made = made;
         if self.seat.socket().state() == State::Closed {
             self.recovery.end();
         }
-        let (says, path) = (self.says, self.path);
-        self.recovery.release(now, |frame| {
-            if let Some(says) = says {
-                says.put_into(frame);
+        // There is something to say before a segment waits: its frame said it.
+        let says = self.says;
+        self.recovery.release(now, |segment| {
+            let (FlightSegment { start, contents, .. }, Some(says)) = (segment, says) else { return };
+            let run = frames.to_go[gone..].last_mut();
+            if !run.is_some_and(|run| run.append(*start, contents)) {
+                frames.to_go.push(OutgoingFrame::segment(&says.head(*start), contents, longest));
             }
-            put(frame, path, frames);
         });
         // A segment that waits must not hold up what it says.
         if let (Some(flow), Some(says)) = (waits, says)
@@ -62,7 +60,7 @@ impl StackConnection {
             && !says.agrees(said)
         {
             let sequence = self.recovery.held_from().unwrap_or(self.sent_to);
-            frames.to_go.push(says.alone(flow, sequence));
+            frames.to_go.push(OutgoingFrame::whole(says.alone(flow, sequence)));
         }
         next
     }

@@ -13,6 +13,7 @@ impl StackEngine {
         let owner = TimerOwner::Datagrams(address);
         let Some(seat) = self.datagrams.get_mut(&address) else { return self.drop_timers(owner) };
         let next = seat.poll(&mut self.interface, &mut self.frames, now);
+        self.frames.send_made();
         seat.set_timer(&mut self.timers, owner, next);
     }
 

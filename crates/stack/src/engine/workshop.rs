@@ -9,7 +9,7 @@
 //! The workshop has an interface of its own, without Ethernet: no answer waits for an address.
 
 use crate::flow::{OpeningOptions, SocketPair};
-use crate::frames::{FrameThatCame, Frames, LONGEST_PACKET, ToGo};
+use crate::frames::{FrameRoom, FrameThatCame, Frames, LONGEST_PACKET};
 use crate::options::StackOptions;
 use crate::segments::{from_peer, opening_of_peer, packet, segment_in};
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
@@ -28,13 +28,13 @@ struct Packets(Frames);
 
 impl Device for Packets {
     type RxToken<'a> = FrameThatCame;
-    type TxToken<'a> = ToGo<'a>;
+    type TxToken<'a> = FrameRoom<'a>;
 
-    fn receive(&mut self, now: Instant) -> Option<(FrameThatCame, ToGo<'_>)> {
+    fn receive(&mut self, now: Instant) -> Option<(FrameThatCame, FrameRoom<'_>)> {
         self.0.receive(now)
     }
 
-    fn transmit(&mut self, now: Instant) -> Option<ToGo<'_>> {
+    fn transmit(&mut self, now: Instant) -> Option<FrameRoom<'_>> {
         self.0.transmit(now)
     }
 
@@ -88,16 +88,16 @@ impl Workshop {
         let handle = set.add(socket);
         let first = opening_of_peer(flow, before(reads_at), opening, window);
         self.tell(packet(flow.peer, flow.local, &first), &mut set, now);
-        let start = segment_in(self.packets.0.to_go.first()?).seq_number() + 1;
+        let start = segment_in(self.packets.0.made.first()?).seq_number() + 1;
         let acknowledges = from_peer(flow, reads_at, start, window);
         self.tell(packet(flow.peer, flow.local, &acknowledges), &mut set, now);
         let socket = set.get::<Socket<'_>>(handle);
         (socket.state() == State::Established).then_some(MadeSocket { set, handle, start })
     }
 
-    /// Lets the socket hear a packet. Its answers are in `to_go` until the next packet.
+    /// Lets the socket hear a packet. Its answers are in `made` until the next packet.
     fn tell(&mut self, packet: Vec<u8>, set: &mut SocketSet<'static>, now: Instant) {
-        self.packets.0.to_go.clear();
+        self.packets.0.made.clear();
         self.packets.0.came = Some(packet);
         self.interface.poll(now, &mut self.packets, set);
     }

@@ -2,6 +2,7 @@
 
 use super::{Receiving, Wire};
 use crate::flow::{Cargo, SocketPair};
+use crate::outgoing::OutgoingFrame;
 use std::fmt;
 use std::future::poll_fn;
 use std::hash::{BuildHasher, RandomState};
@@ -153,7 +154,7 @@ impl Wire for FlowWire {
         self.queue().send(frame);
     }
 
-    fn send_all(&self, frames: &[Vec<u8>]) {
+    fn send_all(&self, frames: &[OutgoingFrame]) {
         self.queue().send_all(frames);
     }
 

@@ -1,12 +1,13 @@
 //! A network interface of the kernel as a wire, by a packet socket.
 
-use super::runs::HEAD;
 use super::sums::words_sum;
+use super::virtio::{self, HEAD};
 use super::{Receiving, Wire};
+use crate::outgoing::OutgoingFrame;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 use selvedge_io::NonBlocking;
 use std::ffi::c_int;
-use std::io::{self, IoSlice};
+use std::io;
 use std::mem::size_of_val;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Mutex;
@@ -85,9 +86,11 @@ fn set_option<T: Copy>(socket: &OwnedFd, option: c_int, value: &T) -> io::Result
 
 impl Wire for PacketSocket {
     fn send(&self, frame: &[u8]) {
-        let parts = [IoSlice::new(&[0; HEAD]), IoSlice::new(frame)];
-        // The trait promises no delivery: a full queue loses the frame.
-        let _ = rustix::io::writev(self.socket.get_ref(), &parts);
+        virtio::send(self.socket.get_ref(), frame);
+    }
+
+    fn send_all(&self, frames: &[OutgoingFrame]) {
+        frames.iter().for_each(|frame| virtio::send_run(self.socket.get_ref(), frame));
     }
 
     fn receive(&self) -> Receiving<'_> {

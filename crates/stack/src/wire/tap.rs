@@ -1,11 +1,12 @@
 //! A TAP device of Linux as a wire.
 
-use super::runs::{HEAD, parts, run};
+use super::virtio::{self, HEAD};
 use super::{Receiving, Wire};
+use crate::outgoing::OutgoingFrame;
 use rustix::fs::{Mode, OFlags};
 use selvedge_io::NonBlocking;
 use std::ffi::c_int;
-use std::io::{self, IoSlice};
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 /// The frames that one call takes at most.
@@ -14,7 +15,8 @@ const BATCH: usize = 64;
 const FRAME: usize = 2048 + HEAD;
 
 /// A TAP device: the other end of its wire is a network interface of the kernel. Segments that
-/// follow each other go to it in one system call, as one frame of up to 64 KiB.
+/// follow each other go to it in one system call, as one frame of up to 64 KiB. The kernel makes
+/// their checksums if they leave the machine.
 ///
 /// The program needs the right `CAP_NET_ADMIN`, or a device that an administrator has made for its
 /// user: `ip tuntap add dev tap0 mode tap user NAME`.
@@ -68,22 +70,11 @@ impl Tap {
 
 impl Wire for Tap {
     fn send(&self, frame: &[u8]) {
-        // The trait promises no delivery: a full queue loses the frame.
-        let parts = [IoSlice::new(&[0; HEAD]), IoSlice::new(frame)];
-        let _ = rustix::io::writev(self.device.get_ref(), &parts);
+        virtio::send(self.device.get_ref(), frame);
     }
 
-    fn send_all(&self, frames: &[Vec<u8>]) {
-        let (mut rest, mut head) = (frames, Vec::new());
-        while let [first, ..] = rest {
-            let (now, later) = rest.split_at(run(rest));
-            if now.len() == 1 {
-                self.send(first);
-            } else {
-                let _ = rustix::io::writev(self.device.get_ref(), &parts(now, &mut head));
-            }
-            rest = later;
-        }
+    fn send_all(&self, frames: &[OutgoingFrame]) {
+        frames.iter().for_each(|frame| virtio::send_run(self.device.get_ref(), frame));
     }
 
     fn receive(&self) -> Receiving<'_> {

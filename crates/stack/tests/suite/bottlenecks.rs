@@ -227,7 +227,8 @@ fn two_models_share_a_slow_line_for_long() {
     simulate(0..1, || async {
         let line = Line { rate: SLOWEST, queue: 20 * FILLS_SLOWEST, lost: 10 };
         let two = cross(line, &[BBR; 2], 7, Duration::from_secs(40)).await;
-        assert!(two.used >= 80 && two.most_later < 6 * FILLS_SLOWEST as usize);
+        // The queue depends on which segments are lost: with 17 seeds it was 28 to 38 kB.
+        assert!(two.used >= 80 && two.most_later < 8 * FILLS_SLOWEST as usize);
         let (less, more) = (two.bytes[0].min(two.bytes[1]), two.bytes[0].max(two.bytes[1]));
         assert!(more < 2 * less, "{:?}", two.bytes);
     });
