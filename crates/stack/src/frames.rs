@@ -7,7 +7,7 @@
 //! The memory of frames goes round: [`SpareFrames`] gets what the peer has acknowledged. A frame of
 //! a full segment is too long for the quick lists of the C library's allocator.
 
-use crate::outgoing::OutgoingFrame;
+use crate::outgoing::{OutgoingFrame, PacketLength};
 use smoltcp::phy::{Checksum, Device, DeviceCapabilities, Medium, RxToken, TxToken};
 use smoltcp::time::Instant;
 use std::num::NonZeroUsize;
@@ -36,7 +36,8 @@ pub(crate) struct Frames {
 impl Frames {
     /// Sends what smoltcp has made as it is.
     pub(crate) fn send_made(&mut self) {
-        self.to_go.extend(self.made.drain(..).map(OutgoingFrame::made));
+        let packets = PacketLength { longest: LONGEST_PACKET, segment: LONGEST_PACKET };
+        self.to_go.extend(self.made.drain(..).map(|frame| OutgoingFrame::made(frame, packets)));
     }
 }
 

@@ -7,11 +7,13 @@
 //! others [`OutgoingFrame::for_each`] divides it and makes the sums.
 
 use crate::frames::LONG;
-use crate::segments::{ETHERNET, fill_checksum, heads, marks, number, set_heads, with_contents};
+use crate::segments::{ETHERNET, fill_checksum, heads, marks, number, set_heads, start, with_contents};
 use smoltcp::wire::TcpSeqNumber;
 use std::ops::Range;
 use std::sync::Arc;
 
+/// The bytes of TCP's head without options.
+const PLAIN: usize = 20;
 /// The marks of a segment that ends its direction, and of one that pushes.
 const LAST: u8 = 0x01 | 0x08;
 
@@ -34,6 +36,15 @@ pub struct OutgoingFrame {
 pub(crate) struct SegmentContents {
     frame: Arc<Vec<u8>>,
     range: Range<usize>,
+}
+
+/// How long the packets of a connection may be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PacketLength {
+    /// The bytes of the longest packet.
+    pub(crate) longest: usize,
+    /// The most bytes of options and contents of TCP that the peer takes.
+    pub(crate) segment: usize,
 }
 
 impl SegmentContents {
@@ -61,6 +72,13 @@ impl SegmentContents {
     /// The heads of the frame.
     fn heads(&self) -> &[u8] {
         &self.frame[..heads(&self.frame)]
+    }
+
+    /// How many bytes of contents a segment has room for, with its options and this number of bytes
+    /// for both (RFC 6691).
+    pub(crate) fn room(&self, segment: usize) -> usize {
+        let options = heads(&self.frame) - start(&self.frame) - PLAIN;
+        segment.saturating_sub(options).max(1)
     }
 
     /// Cuts off the first bytes.
@@ -110,23 +128,32 @@ impl OutgoingFrame {
         OutgoingFrame { head: frame, contents: None, more: Vec::new(), each: 0 }
     }
 
-    /// A frame that smoltcp has made, without the checksum of TCP.
-    pub(crate) fn made(mut frame: Vec<u8>) -> OutgoingFrame {
+    /// A frame that smoltcp has made, without the checksum of TCP. A segment goes in packets of
+    /// this length at most.
+    pub(crate) fn made(mut frame: Vec<u8>, packets: PacketLength) -> OutgoingFrame {
+        if frame.len() > packets.longest + ETHERNET {
+            let contents = SegmentContents::of(frame);
+            return OutgoingFrame::with_heads(contents.heads().to_vec(), contents, packets);
+        }
         fill_checksum(&mut frame);
         OutgoingFrame::whole(frame)
     }
 
-    /// A segment with contents, in packets of `longest` bytes at most, which have room for `most`
-    /// bytes of the contents.
+    /// A segment with contents, in packets of this length at most.
     pub(crate) fn segment(
         head: &SegmentHead,
         contents: &SegmentContents,
-        (longest, most): (usize, usize),
+        packets: PacketLength,
     ) -> OutgoingFrame {
         let mut heads = contents.heads().to_vec();
         set_heads(&mut heads, head);
-        let each = longest.saturating_sub(heads.len() - ETHERNET).clamp(1, most.max(1));
-        OutgoingFrame { head: heads, contents: Some(contents.clone()), more: Vec::new(), each }
+        OutgoingFrame::with_heads(heads, contents.clone(), packets)
+    }
+
+    fn with_heads(head: Vec<u8>, contents: SegmentContents, packets: PacketLength) -> OutgoingFrame {
+        let room = (packets.longest + ETHERNET).saturating_sub(head.len());
+        let each = room.min(contents.room(packets.segment));
+        OutgoingFrame { head, contents: Some(contents), more: Vec::new(), each: each.max(1) }
     }
 
     /// Takes one more segment, behind the others; false if it cannot be one of this run.
@@ -224,7 +251,7 @@ pub(crate) mod tests {
             ..from_peer(flow, TcpSeqNumber(-5), TcpSeqNumber(9), 77)
         };
         let frame = framed(&packet(from, to, &whole), &[2; 6], &[4; 6]);
-        let run = OutgoingFrame::segment(&head(-5), &SegmentContents::of(frame.clone()), (longest, 0xFFFF));
+        let run = OutgoingFrame::segment(&head(-5), &SegmentContents::of(frame.clone()), packets(longest));
         (frame, run)
     }
 
@@ -235,6 +262,10 @@ pub(crate) mod tests {
             acknowledges: TcpSeqNumber(9),
             window: 77,
         }
+    }
+
+    fn packets(longest: usize) -> PacketLength {
+        PacketLength { longest, segment: 0xFFFF }
     }
 
     fn frames(run: &OutgoingFrame) -> Vec<Vec<u8>> {
@@ -268,6 +299,43 @@ pub(crate) mod tests {
         }
     }
 
+    /// Also one that goes past the queue of its connection.
+    #[test]
+    fn a_long_segment_that_smoltcp_has_made_is_divided() {
+        for hosts in hosts() {
+            let (whole, expected) = stream(hosts, 9000, 1500);
+            assert!(frames(&OutgoingFrame::made(whole.clone(), packets(1500))) == frames(&expected));
+            let length = PacketLength { longest: 1500, segment: 500 };
+            let short = frames(&OutgoingFrame::made(whole.clone(), length));
+            assert_eq!((short.len(), short[0].len()), (18, heads(&whole) + 500));
+            let mut one = whole[..heads(&whole) + 100].to_vec();
+            let one_length = one.len();
+            crate::segments::set_packet_length(&mut one, one_length);
+            let made = OutgoingFrame::made(one, packets(1500));
+            assert!(frames(&made)[0].len() == heads(&whole) + 100 && made.as_whole().is_some());
+        }
+    }
+
+    /// Options of TCP take room from the contents, as RFC 6691 says.
+    #[test]
+    fn options_take_room() {
+        for (from, to) in hosts() {
+            let flow = SocketPair { local: to, peer: from };
+            let selects = TcpRepr {
+                sack_ranges: [Some((5, 9)), None, None],
+                payload: &[7; 3000],
+                ..from_peer(flow, TcpSeqNumber(-5), TcpSeqNumber(9), 77)
+            };
+            let frame = framed(&packet(from, to, &selects), &[2; 6], &[4; 6]);
+            let contents = SegmentContents::of(frame.clone());
+            assert_eq!(contents.room(1460), 1448);
+            let length = PacketLength { longest: 1500, segment: 1000 };
+            let lengths: Vec<usize> =
+                frames(&OutgoingFrame::segment(&head(-5), &contents, length)).iter().map(Vec::len).collect();
+            assert_eq!(lengths, [988, 988, 988, 36].map(|bytes| heads(&frame) + bytes));
+        }
+    }
+
     /// The segments of a frame go as one run, and one that does not follow begins another.
     #[test]
     fn segments_that_follow_each_other_are_a_run() {
@@ -276,11 +344,11 @@ pub(crate) mod tests {
             let room = 1514 - heads(&whole);
             let parts: Vec<_> = SegmentContents::of(whole.clone()).divided(room).collect();
             let sequence = |part: usize| TcpSeqNumber((part * room) as i32 - 5);
-            let mut run = OutgoingFrame::segment(&head(-5), &parts[0], (1500, 0xFFFF));
+            let mut run = OutgoingFrame::segment(&head(-5), &parts[0], packets(1500));
             assert!(frames(&run)[0].len() == 1514 && run.marks() & 1 == 0, "it does not end yet");
             assert!(!run.append(sequence(2), &parts[2]), "one is missing");
             assert!(!run.append(sequence(2), &parts[1]), "it has another number");
-            let mut other = OutgoingFrame::segment(&head(-5), &parts[0], (1500, 0xFFFF));
+            let mut other = OutgoingFrame::segment(&head(-5), &parts[0], packets(1500));
             for (part, contents) in parts.iter().enumerate().skip(1) {
                 assert!(run.append(sequence(part), contents));
                 // A segment that is in a frame of its own.
@@ -308,7 +376,7 @@ pub(crate) mod tests {
             let room = 1514 - heads(&whole);
             let mut parts = SegmentContents::of(frame).divided(room).enumerate();
             let (_, first) = parts.next().unwrap();
-            let mut run = OutgoingFrame::segment(&head(-5), &first, (1500, 0xFFFF));
+            let mut run = OutgoingFrame::segment(&head(-5), &first, packets(1500));
             let appended = parts
                 .take_while(|(part, next)| run.append(TcpSeqNumber((part * room) as i32 - 5), next))
                 .count();

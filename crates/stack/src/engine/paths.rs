@@ -1,8 +1,9 @@
 //! The longest packets of the ways to peers: path MTU discovery by RFC 1191 and RFC 8201.
 //!
 //! A router that cannot pass a packet on tells how long one may be. smoltcp has one length for all
-//! of its sockets, so a connection's segments are [divided](crate::OutgoingFrame::for_each) on their
-//! way out. What the router dropped goes again, divided, when its time is up.
+//! of its sockets, so a connection's segments are divided on their way out
+//! ([`OutgoingFrame`](crate::OutgoingFrame)). What the router dropped goes again, divided, when its
+//! time is up.
 
 use super::StackEngine;
 use crate::flow::SocketPair;

@@ -151,7 +151,8 @@ impl LossRecovery {
             last.end = end;
             return;
         }
-        for part in contents.divided(segment) {
+        let most = contents.room(segment);
+        for part in contents.divided(most) {
             let to = if part.is_last() { end } else { from + part.len() };
             state.flight.push(from, to, part, now);
             from = to;

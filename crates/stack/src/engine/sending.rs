@@ -7,7 +7,7 @@ use super::flight::FlightSegment;
 use super::says::StackSays;
 use crate::flow::{Cargo, StackSegment};
 use crate::frames::Frames;
-use crate::outgoing::OutgoingFrame;
+use crate::outgoing::{OutgoingFrame, PacketLength};
 use crate::segments::{SegmentChange, rewrite};
 use smoltcp::iface::Interface;
 use smoltcp::socket::tcp::State;
@@ -30,7 +30,7 @@ impl StackConnection {
         self.shift_gone(&mut frames.made);
         let said = self.says;
         let mut waits = None;
-        let longest = (usize::from(self.path), self.recovery.segment());
+        let packets = PacketLength { longest: self.path.into(), segment: self.recovery.segment() };
         let mut made = mem::take(&mut frames.made);
         for mut frame in made.drain(..) {
             match Cargo::of(&frame) {
@@ -38,7 +38,7 @@ impl StackConnection {
                     self.recovery.take(frame, &head, self.wanted, now);
                     waits = Some(flow);
                 }
-                _ => frames.to_go.push(OutgoingFrame::made(frame)),
+                _ => frames.to_go.push(OutgoingFrame::made(frame, packets)),
             }
         }
         frames.made = made;
@@ -51,7 +51,7 @@ impl StackConnection {
             let (FlightSegment { start, contents, .. }, Some(says)) = (segment, says) else { return };
             let run = frames.to_go[gone..].last_mut();
             if !run.is_some_and(|run| run.append(*start, contents)) {
-                frames.to_go.push(OutgoingFrame::segment(&says.head(*start), contents, longest));
+                frames.to_go.push(OutgoingFrame::segment(&says.head(*start), contents, packets));
             }
         });
         // A segment that waits must not hold up what it says.
