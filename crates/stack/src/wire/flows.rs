@@ -1,7 +1,7 @@
 //! One device for several stacks, each of which gets its share of the flows.
 
 use super::{Receiving, Wire};
-use crate::flow::{Cargo, SocketPair};
+use crate::flow::{Cargo, SocketPair, told_by_question};
 use crate::outgoing::OutgoingFrame;
 use std::fmt;
 use std::future::poll_fn;
@@ -20,7 +20,8 @@ use std::task::{Poll, Waker};
 /// ([`Tap::open_queues`](crate::Tap::open_queues)) has one for each stack; if the kernel puts a
 /// frame into the queue of another one, that one hands it over. Datagrams to a port that a stack
 /// has picked itself come to it from all peers. Questions for Ethernet addresses, pings and the
-/// like go to the first stack, and answers to such questions go to all.
+/// like go to the first stack. What such a question tells of the host that asks, and what answers
+/// tell, goes to all: smoltcp asks for one address a second at most.
 ///
 /// # Paper
 /// [LZ07 §6] has one stack. A stack for each processor, with flows spread by a hash, is mTCP's.
@@ -68,6 +69,8 @@ const MOST: usize = 4096;
 enum Recipient {
     One(usize),
     All,
+    /// The first one, and all hear of the host that asks in it.
+    First,
 }
 
 impl FlowWire {
@@ -113,7 +116,7 @@ impl FlowShares {
             }
             Cargo::Datagram { to, from } => Recipient::One(self.of_datagrams(to, Some(from))),
             Cargo::Neighbor => Recipient::All,
-            Cargo::Other => Recipient::One(0),
+            Cargo::Other => Recipient::First,
         }
     }
 
@@ -134,14 +137,19 @@ impl FlowShares {
     /// Keeps the frames for the stack `index`, and hands the others over.
     fn sort(&self, index: usize, came: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
         let mut own = Vec::with_capacity(came.len());
+        let mut give = |to: usize, frame| match to == index {
+            true => own.push(frame),
+            false => self.hand(to, frame),
+        };
         for frame in came {
             match self.recipient(&frame) {
-                Recipient::One(to) if to == index => own.push(frame),
-                Recipient::One(to) => self.hand(to, frame),
-                Recipient::All => {
-                    let others = (0..self.handed.len()).filter(|other| *other != index);
-                    others.for_each(|other| self.hand(other, frame.clone()));
-                    own.push(frame);
+                Recipient::One(to) => give(to, frame),
+                Recipient::All => (0..self.handed.len()).for_each(|to| give(to, frame.clone())),
+                Recipient::First => {
+                    if let Some(told) = told_by_question(&frame) {
+                        (1..self.handed.len()).for_each(|to| give(to, told.clone()));
+                    }
+                    give(0, frame);
                 }
             }
         }

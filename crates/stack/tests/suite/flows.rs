@@ -2,7 +2,7 @@
 
 use crate::{address, options};
 use selvedge_core::spawn;
-use selvedge_io::time::timeout;
+use selvedge_io::time::{sleep, timeout};
 use selvedge_sim::simulate;
 use selvedge_stack::{FlowWire, SimulatedWire, Stack, TcpListener, TcpStream, UdpSocket, Weather};
 use std::sync::Arc;
@@ -77,5 +77,44 @@ fn what_a_stack_asks_comes_back_to_it() {
             let answer = timeout(Duration::from_secs(5), asking.recv_from(&mut answer)).await;
             assert_eq!(answer.unwrap().unwrap().0, 4);
         }
+    });
+}
+
+/// A host that has asked one stack for its address is known to all, and none of them has to ask:
+/// smoltcp does that once a second at most.
+#[test]
+fn no_stack_waits_for_the_address_of_a_host_that_has_asked() {
+    simulate(0..20, || async {
+        let both = |last: u8| {
+            let six = format!("fd00::{last}").parse().unwrap();
+            options(last).address(six, 64).unwrap()
+        };
+        let (left, right) = SimulatedWire::pair(1, Weather::default());
+        let shares = FlowWire::share(vec![right], STACKS).into_iter();
+        let three: Vec<Stack> = shares.map(|share| Stack::start(both(2), share)).collect();
+        let client = Stack::start(both(1), left);
+        let served = Arc::new(AtomicUsize::new(0));
+        for (number, stack) in three.iter().enumerate() {
+            for at in ["10.0.0.2:80", "[fd00::2]:80"] {
+                let (listener, served) = (TcpListener::bind(stack, address(at)).unwrap(), served.clone());
+                drop(spawn(async move {
+                    while listener.accept().await.is_ok() {
+                        served.fetch_or(1 << number, Relaxed);
+                    }
+                }));
+            }
+        }
+        // The client is a stack too, and asks for each of both addresses once. If its first
+        // connections come to the first stack, the others have to know it without an answer.
+        let both = ["10.0.0.2:80", "[fd00::2]:80"];
+        TcpStream::connect(&client, address(both[0])).await.unwrap();
+        sleep(Duration::from_secs(1)).await;
+        TcpStream::connect(&client, address(both[1])).await.unwrap();
+        served.store(0, Relaxed);
+        for at in both.into_iter().cycle().take(60) {
+            let connecting = TcpStream::connect(&client, address(at));
+            assert!(timeout(Duration::from_millis(50), connecting).await.is_ok(), "{at}");
+        }
+        assert_eq!(served.load(Relaxed), (1 << STACKS) - 1, "each stack has served");
     });
 }
