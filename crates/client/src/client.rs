@@ -4,7 +4,8 @@ use crate::address::Address;
 use crate::answer_body::AnswerBody;
 use crate::answer_head::Asked;
 use crate::error::{Error, ErrorCause};
-use crate::exchange::{OnInterim, attempt, attempt_plain};
+use crate::exchange::{FirstRead, OnInterim, attempt, begin_plain, finish_plain};
+use crate::field_line::TakeFields;
 use crate::outgoing_request::OutgoingRequest;
 use crate::plain::PlainReply;
 use crate::pool::ConnectionPool;
@@ -18,6 +19,7 @@ use http::header::EXPECT;
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::Body;
+use selvedge_io::net::Stream;
 use std::error::Error as StdError;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -327,7 +329,9 @@ impl Client {
 
     /// Sends a `GET` request without a body to this server. `head` is the head with the empty line
     /// at its end, of HTTP/1.1, as the caller has written it; it must ask for no upgrade. `inform`
-    /// is called with the status and the fields of each interim answer.
+    /// is called with the status and the fields of each interim answer, and `taker` gets the fields
+    /// of an answer that is [whole](PlainReply::Whole). Of [another](PlainReply::Other) answer
+    /// `taker` may have got some fields, which count for nothing.
     ///
     /// It is for callers that pass a head on. The client does not look at `head`, so the caller
     /// answers for it: what its own client has sent belongs there only if a parser has found that
@@ -340,6 +344,7 @@ impl Client {
         address: &Address,
         head: &[u8],
         inform: impl Fn(StatusCode, HeaderMap),
+        taker: &mut impl TakeFields,
     ) -> Result<PlainReply<B>, Error>
     where
         B: Body<Data = Bytes>,
@@ -347,16 +352,36 @@ impl Client {
     {
         let shared = &self.shared;
         if let Some(stream) = shared.pool.take(address) {
-            match attempt_plain(shared, address, stream, head, &inform).await {
+            match begin_plain(shared, &stream, head, taker).await {
+                Ok(FirstRead::Whole(answer)) => {
+                    keep(shared, address, stream);
+                    return Ok(PlainReply::Whole(answer));
+                }
+                Ok(FirstRead::Other(begun)) => {
+                    // In a box, as what is below: most requests find a kept connection and get a
+                    // whole answer, and the whole future is copied when it is made.
+                    let finished = Box::pin(finish_plain(shared, address, stream, begun, &inform)).await;
+                    match finished {
+                        Err(error) if error.is_unanswered() && !error.is_timeout() => {}
+                        finished => return finished.map(|answer| PlainReply::Other(Box::new(answer))),
+                    }
+                }
                 Err(error) if error.is_unanswered() && !error.is_timeout() => {}
-                sent => return sent,
+                Err(error) => return Err(error),
             }
         }
-        // In a box, because most requests find a kept connection, and the whole future is copied
-        // when it is made.
         Box::pin(async {
             let stream = address.connect(shared.limits.connect).await?;
-            attempt_plain(shared, address, stream, head, &inform).await
+            match begin_plain(shared, &stream, head, taker).await? {
+                FirstRead::Whole(answer) => {
+                    keep(shared, address, stream);
+                    Ok(PlainReply::Whole(answer))
+                }
+                FirstRead::Other(begun) => {
+                    let finished = finish_plain(shared, address, stream, begun, &inform).await?;
+                    Ok(PlainReply::Other(Box::new(finished)))
+                }
+            }
         })
         .await
     }
@@ -383,6 +408,13 @@ impl Client {
             }
         }
     }
+}
+
+/// Keeps a connection on which nothing is left to read.
+fn keep(shared: &Shared, address: &Address, stream: Stream) {
+    stream.set_read_deadline(None);
+    stream.set_write_deadline(None);
+    shared.pool.put(address, stream);
 }
 
 /// Takes the content out of a body that has it all in one piece. The body is gone then.

@@ -7,8 +7,9 @@ use crate::address::Address;
 use crate::answer_body::AnswerBody;
 use crate::answer_head::{self, AnswerHead, Asked};
 use crate::error::{Error, ErrorCause};
+use crate::field_line::TakeFields;
 use crate::outgoing_request::OutgoingRequest;
-use crate::plain::{PlainReply, WholeAnswer};
+use crate::plain::WholeAnswer;
 use crate::read_room::{self, ROOM_BYTES};
 use crate::request_head::BodyFraming;
 use crate::shared::Shared;
@@ -74,42 +75,79 @@ where
     exchange.answer(shared, address, asked, inform).await
 }
 
-/// Sends a `GET` request with this head, and reads its answer, or the head of it.
-pub(crate) async fn attempt_plain<B>(
-    shared: &Arc<Shared>,
-    address: &Address,
-    stream: Stream,
+/// What the first read of an answer has brought.
+pub(crate) enum FirstRead {
+    /// All of the answer.
+    Whole(WholeAnswer),
+    /// Anything else.
+    Other(UnfinishedPlain),
+}
+
+/// A `GET` request with a head that its caller has written, and the beginning of its answer.
+pub(crate) struct UnfinishedPlain {
+    /// The part of the head that the stream has not taken.
+    unsent: Vec<u8>,
+    send_error: Option<Error>,
+    read: Vec<u8>,
+}
+
+/// Sends a `GET` request with this head, and reads its answer if it comes as a whole. `taker`
+/// gets its fields as [`answer_head::whole`] says.
+///
+/// It borrows the stream: a stream that it took would be in the future twice.
+pub(crate) async fn begin_plain(
+    shared: &Shared,
+    stream: &Stream,
     head: &[u8],
-    inform: &impl Fn(StatusCode, HeaderMap),
-) -> Result<PlainReply<B>, Error>
-where
-    B: Body<Data = Bytes>,
-    B::Error: Into<Box<dyn StdError + Send + Sync>>,
-{
+    taker: &mut impl TakeFields,
+) -> Result<FirstRead, Error> {
     // Most heads go out at once, and need no state for a rest.
     let (sent, send_error) = match stream.try_write(head) {
         Ok(sent) => (sent, None),
         Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => (0, None),
         Err(error) => (head.len(), Some(Error::from_io(ErrorCause::Send, error))),
     };
-    let sending = (sent < head.len()).then(|| {
-        let rest = head[sent..].to_vec();
-        OutgoingRequest::new(rest, Bytes::new(), None, BodyFraming::None, shared.limits.send)
-    });
-    let mut exchange = AwaitedHead { send_error, ..AwaitedHead::new(stream, sending, shared) };
-    exchange.read_more().await?;
-    if exchange.sending.is_none()
-        && exchange.send_error.is_none()
-        && let Some(extent) = answer_head::whole(&exchange.read, shared.limits.head_bytes)
-    {
-        let AwaitedHead { stream, read, .. } = exchange;
-        stream.set_read_deadline(None);
-        stream.set_write_deadline(None);
-        shared.pool.put(address, stream);
-        return Ok(PlainReply::Whole(WholeAnswer::new(read, &extent)));
+    let mut read = Vec::new();
+    if sent == head.len() {
+        stream.set_read_deadline(Some(now() + shared.limits.answer));
     }
-    // In a box, because most answers are whole.
-    Box::pin(exchange.answer(shared, address, Asked::default(), inform)).await.map(PlainReply::Other)
+    if sent < head.len() || send_error.is_some() {
+        return Ok(FirstRead::Other(UnfinishedPlain { unsent: head[sent..].to_vec(), send_error, read }));
+    }
+    let bytes = stream.read_with(|stream| {
+        // Only now, because a request that waits needs no room.
+        if read.capacity() == 0 {
+            read = read_room::room();
+        }
+        stream.try_read_to_spare(&mut read)
+    });
+    match bytes.await {
+        Ok(0) => Err(Error::new(ErrorCause::Unanswered)),
+        Err(error) => Err(Error::from_io(ErrorCause::Unanswered, error)),
+        Ok(_) => Ok(match answer_head::whole(&read, shared.limits.head_bytes, taker) {
+            Some(extent) => FirstRead::Whole(WholeAnswer::new(read, &extent)),
+            None => FirstRead::Other(UnfinishedPlain { unsent: Vec::new(), send_error: None, read }),
+        }),
+    }
+}
+
+/// Reads the answer to a request that has not got all of it at once.
+pub(crate) async fn finish_plain<B>(
+    shared: &Arc<Shared>,
+    address: &Address,
+    stream: Stream,
+    begun: UnfinishedPlain,
+    inform: &impl Fn(StatusCode, HeaderMap),
+) -> Result<Response<AnswerBody<B>>, Error>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn StdError + Send + Sync>>,
+{
+    let UnfinishedPlain { unsent, send_error, read } = begun;
+    let sending = (!unsent.is_empty())
+        .then(|| OutgoingRequest::new(unsent, Bytes::new(), None, BodyFraming::None, shared.limits.send));
+    let exchange = AwaitedHead { send_error, read, ..AwaitedHead::new(stream, sending, shared) };
+    exchange.answer(shared, address, Asked::default(), inform).await
 }
 
 fn malformed(malformed: answer_head::Malformed) -> Error {
@@ -132,12 +170,10 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn StdError + Send + Sync>>,
 {
-    /// The wait for the head of an answer. Without `sending` the whole request has been sent.
+    /// The wait for the head of an answer. Without `sending` the whole request has been sent, and
+    /// the stream has its deadline.
     fn new(stream: Stream, sending: Option<OutgoingRequest<B>>, shared: &Shared) -> AwaitedHead<B> {
         let answer_limit = shared.limits.answer;
-        if sending.is_none() {
-            stream.set_read_deadline(Some(now() + answer_limit));
-        }
         let (read, wait) = (Vec::new(), PollState::default());
         AwaitedHead { stream, sending, send_error: None, answer_limit, read, wait }
     }

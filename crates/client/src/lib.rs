@@ -35,7 +35,7 @@
 // answer), `outgoing_request.rs` and `answer_body.rs`. A request may still be on its way when its
 // answer begins, so `AnswerBody` takes the `OutgoingRequest` along and polls it while the caller
 // reads. `plain.rs` has requests and answers with heads that stay bytes, in the room of
-// `read_room.rs`.
+// `read_room.rs`; `field_line.rs` finds the lines of such an answer.
 //
 // Invariant: the framing of a request is the client's, whatever fields the caller gives
 // (`get_plain` takes a head that has none). An answer
@@ -51,6 +51,7 @@ mod answer_head;
 mod client;
 mod error;
 mod exchange;
+mod field_line;
 #[doc(hidden)]
 pub mod fuzz;
 mod outgoing_request;
@@ -69,6 +70,7 @@ pub use answer_body::AnswerBody;
 pub use client::{Builder, Client};
 pub use error::Error;
 pub use exchange::OnInterim;
+pub use field_line::{FieldLine, TakeFields};
 pub use plain::{PlainReply, WholeAnswer};
 pub use pool::ConnectionPool;
 pub use request_body::RequestBody;

@@ -7,42 +7,30 @@
 use crate::answer_body::AnswerBody;
 use crate::answer_head::WholeExtent;
 use crate::read_room::ReadRoom;
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use http::{Response, StatusCode};
-use selvedge_http::FieldLines;
 
-/// A final answer that came as a whole: the lines of its head, checked, and its content.
+/// A final answer that came as a whole: its status and its content.
 ///
 /// The answer is of HTTP/1.1, its status has content, and `Content-Length` and nothing else framed
 /// it. The server keeps the connection open.
 #[derive(Clone, Debug)]
 pub struct WholeAnswer {
     status: StatusCode,
-    lines: Bytes,
     content: Bytes,
 }
 
 impl WholeAnswer {
     /// The answer that is all of `read`.
     pub(crate) fn new(read: Vec<u8>, extent: &WholeExtent) -> WholeAnswer {
-        let mut lines = Bytes::from_owner(ReadRoom(read));
-        let content = lines.split_off(extent.head_bytes);
-        WholeAnswer { status: extent.status, lines: lines.split_off(extent.line_bytes), content }
+        let mut content = Bytes::from_owner(ReadRoom(read));
+        content.advance(extent.head_bytes);
+        WholeAnswer { status: extent.status, content }
     }
 
     /// The status.
     pub fn status(&self) -> StatusCode {
         self.status
-    }
-
-    /// The fields in their order.
-    pub fn fields(&self) -> FieldLines<'_> {
-        FieldLines::new(&self.lines)
-    }
-
-    /// The lines that have the fields, and the empty line behind them.
-    pub fn lines(&self) -> &[u8] {
-        &self.lines
     }
 
     /// The content.
@@ -56,6 +44,6 @@ impl WholeAnswer {
 pub enum PlainReply<B> {
     /// All of it came at once.
     Whole(WholeAnswer),
-    /// Any other answer.
-    Other(Response<AnswerBody<B>>),
+    /// Any other answer. In a box, because most answers are whole, and a reply is moved often.
+    Other(Box<Response<AnswerBody<B>>>),
 }

@@ -47,10 +47,10 @@ pub(crate) async fn attended_plain(
 ) -> PlainOutcome {
     match select((answer, departure(caller.clone()))).await {
         Selected::First(PlainOutcome::Response(response)) => {
-            PlainOutcome::Response(with_attended_body(response, caller.clone()))
+            with_attended_body(*response, caller.clone()).into()
         }
         Selected::First(plain) => plain,
-        Selected::Second(()) => PlainOutcome::Response(has_left()),
+        Selected::Second(()) => has_left().into(),
     }
 }
 

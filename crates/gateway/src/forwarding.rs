@@ -11,6 +11,7 @@ use http::header::{
 use http::{StatusCode, Version};
 use selvedge_http::response::put_number;
 use std::net::IpAddr;
+use std::ops::Range;
 
 /// The fields that are about one connection (RFC 9110 §7.6.1), besides what `Connection` names.
 /// `Upgrade` and `TE` are among them; [`cleaned`] knows when they go on all the same.
@@ -173,10 +174,10 @@ impl Hop {
     /// which is one host and in ASCII. The lines before must say nothing of the client.
     pub(crate) fn put_lines(&self, peer: Option<IpAddr>, host: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(b"forwarded: ");
-        put_forwarded(peer, Some(host), out);
+        let address = put_forwarded(peer, Some(host), out);
         if peer.is_some() {
             out.extend_from_slice(b"\r\nx-forwarded-for: ");
-            put_address(peer, out);
+            out.extend_from_within(address);
         }
         out.extend_from_slice(b"\r\nx-forwarded-host: ");
         out.extend_from_slice(host);
@@ -212,18 +213,18 @@ const ADDRESS_BYTES: usize = 40;
 /// Room for the usual element of `Forwarded`.
 const FORWARDED_BYTES: usize = 96;
 
-/// Appends an element of `Forwarded` (RFC 7239).
-fn put_forwarded(peer: Option<IpAddr>, host: Option<&[u8]>, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"for=");
-    match peer {
-        Some(IpAddr::V6(_)) => {
-            out.extend_from_slice(b"\"[");
-            put_address(peer, out);
-            out.extend_from_slice(b"]\"");
-        }
-        Some(IpAddr::V4(_)) => put_address(peer, out),
-        None => out.extend_from_slice(b"unknown"),
-    }
+/// Appends an element of `Forwarded` (RFC 7239). Returns where the address is in `out`.
+fn put_forwarded(peer: Option<IpAddr>, host: Option<&[u8]>, out: &mut Vec<u8>) -> Range<usize> {
+    let (before, behind) = match peer {
+        Some(IpAddr::V6(_)) => ("for=\"[", "]\""),
+        Some(IpAddr::V4(_)) => ("for=", ""),
+        None => ("for=unknown", ""),
+    };
+    out.extend_from_slice(before.as_bytes());
+    let start = out.len();
+    put_address(peer, out);
+    let address = start..out.len();
+    out.extend_from_slice(behind.as_bytes());
     if let Some(host) = host {
         out.extend_from_slice(b";host=\"");
         for &byte in host {
@@ -235,6 +236,7 @@ fn put_forwarded(peer: Option<IpAddr>, host: Option<&[u8]>, out: &mut Vec<u8>) {
         out.push(b'"');
     }
     out.extend_from_slice(b";proto=http");
+    address
 }
 
 /// Appends the text of an address, without the machinery of formatting where many clients are.

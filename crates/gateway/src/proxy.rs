@@ -13,7 +13,7 @@ use crate::departure::{attended, attended_plain};
 use crate::error_log::ErrorLog;
 use crate::forwarding::{Hop, cleaned, is_passed_on};
 use crate::replay::{Replay, Replayed};
-use crate::short_way;
+use crate::short_way::{PassedLines, outgoing_head};
 use crate::upstreams::{Picked, Upstreams, host_of};
 use bytes::Bytes;
 use http::header::{HOST, HeaderName, HeaderValue, MAX_FORWARDS, RETRY_AFTER};
@@ -30,6 +30,7 @@ use std::error::Error as StdError;
 use std::io;
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 /// A reverse proxy: a handler that has other servers answer.
@@ -61,7 +62,11 @@ use std::task::{Context, Poll};
 /// # let _ = proxy;
 /// ```
 #[derive(Clone, Debug)]
-pub struct Proxy {
+pub struct Proxy(Arc<ProxySettings>);
+
+/// In one allocation, because each request has a clone of the proxy.
+#[derive(Clone, Debug)]
+struct ProxySettings {
     upstreams: Upstreams,
     client: Client,
     hop: Hop,
@@ -75,7 +80,7 @@ impl Proxy {
     /// A proxy before these servers.
     pub fn new(upstreams: Upstreams) -> Proxy {
         let hop = Hop::new("selvedge", false);
-        Proxy {
+        Proxy(Arc::new(ProxySettings {
             upstreams,
             client: Client::new(),
             hop,
@@ -83,21 +88,26 @@ impl Proxy {
             host: None,
             log: ErrorLog::default(),
             outlives_client: false,
-        }
+        }))
+    }
+
+    fn settings(&mut self) -> &mut ProxySettings {
+        Arc::make_mut(&mut self.0)
     }
 
     /// The client that sends the requests: its time limits and its pool. (Redirects are passed on,
     /// and never followed.)
     #[must_use]
     pub fn client(mut self, client: Client) -> Proxy {
-        self.client = client;
+        self.settings().client = client;
         self
     }
 
     /// The name in `Via`. `selvedge` if not set.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Proxy {
-        self.hop = Hop::new(&name.into(), self.hop.trusts);
+        let trusts = self.0.hop.trusts;
+        self.settings().hop = Hop::new(&name.into(), trusts);
         self
     }
 
@@ -105,7 +115,7 @@ impl Proxy {
     /// proxy behind another proxy.
     #[must_use]
     pub fn trust_forwarded(mut self) -> Proxy {
-        self.hop.trusts = true;
+        self.settings().hop.trusts = true;
         self
     }
 
@@ -113,14 +123,14 @@ impl Proxy {
     /// `from` is left as it is.
     #[must_use]
     pub fn prefix(mut self, from: impl Into<String>, to: impl Into<String>) -> Proxy {
-        self.prefix = Some((from.into(), to.into()));
+        self.settings().prefix = Some((from.into(), to.into()));
         self
     }
 
     /// The value of `Host` in all requests. If not set, it is the value that the client sent.
     #[must_use]
     pub fn host(mut self, host: HeaderValue) -> Proxy {
-        self.host = Some(host);
+        self.settings().host = Some(host);
         self
     }
 
@@ -128,20 +138,20 @@ impl Proxy {
     /// of the connection and still read. `false` if not set.
     #[must_use]
     pub fn outlives_client(mut self, outlives: bool) -> Proxy {
-        self.outlives_client = outlives;
+        self.settings().outlives_client = outlives;
         self
     }
 
     /// Where failures go, each under the address of its server.
     #[must_use]
     pub fn error_log(mut self, log: ErrorLog) -> Proxy {
-        self.log = log;
+        self.settings().log = log;
         self
     }
 
     /// The servers.
     pub fn upstreams(&self) -> &Upstreams {
-        &self.upstreams
+        &self.0.upstreams
     }
 
     /// The head of the request to a server; `None` if the request is not valid.
@@ -151,13 +161,13 @@ impl Proxy {
         }
         let (mut outgoing, ()) = http::Request::new(()).into_parts();
         outgoing.method = parts.method;
-        outgoing.uri = match &self.prefix {
+        outgoing.uri = match &self.0.prefix {
             Some((from, to)) => replaced(&parts.uri, from, to)?,
             None => parts.uri,
         };
         outgoing.headers = cleaned(parts.headers);
-        self.hop.add_to(&mut outgoing.headers, peer, parts.version);
-        if let Some(host) = &self.host {
+        self.0.hop.add_to(&mut outgoing.headers, peer, parts.version);
+        if let Some(host) = &self.0.host {
             outgoing.headers.insert(HOST, host.clone());
         }
         Some(outgoing)
@@ -174,8 +184,8 @@ impl Proxy {
     ) -> Result<(T, Picked), Failure> {
         let mut tried = Vec::new();
         let mut last = None;
-        while let Some(picked) = self.upstreams.pick(key, &tried) {
-            let is_last = tried.len() + 1 == self.upstreams.len();
+        while let Some(picked) = self.0.upstreams.pick(key, &tried) {
+            let is_last = tried.len() + 1 == self.0.upstreams.len();
             let Some(sent) = send(picked.address(), is_last).await else { break };
             let error = match sent {
                 Ok(answer) => {
@@ -188,7 +198,7 @@ impl Proxy {
                 return Err(Failure::Client(error));
             }
             picked.failed();
-            self.log.say(&picked.address().to_string(), &with_causes(&error));
+            self.0.log.say(&picked.address().to_string(), &with_causes(&error));
             let goes_on = error.is_connect() || error.is_unanswered() && !error.is_timeout() && may_repeat;
             // What was sent and not answered is repeated once.
             may_repeat &= error.is_connect();
@@ -240,20 +250,20 @@ impl Failure {
 impl Handler for Proxy {
     async fn call(&self, request: Request) -> Response {
         let answer = async |request| self.answer(request).await;
-        if self.outlives_client { answer(request).await } else { attended(request, answer).await }
+        if self.0.outlives_client { answer(request).await } else { attended(request, answer).await }
     }
 
     fn call_plain(&self, request: &PlainRequest<'_>) -> Option<PlainCall> {
-        if !request.is_bare_get() || self.prefix.is_some() || has_dot_segment(path_of(request.target())) {
+        if !request.is_bare_get() || self.0.prefix.is_some() || has_dot_segment(path_of(request.target())) {
             return None;
         }
-        let host = self.host.as_ref().map_or(request.host(), HeaderValue::as_bytes);
-        let head = short_way::outgoing_head(request, &self.hop, host)?;
+        let host = self.0.host.as_ref().map_or(request.host(), HeaderValue::as_bytes);
+        let head = outgoing_head(request, &self.0.hop, host)?;
         let (proxy, caller) = (self.clone(), request.caller().clone());
-        let key = self.upstreams.key(caller.peer(), path_of(request.target()));
+        let key = self.0.upstreams.key(caller.peer(), path_of(request.target()));
         Some(Box::pin(async move {
             let answer = pin!(proxy.answer_plain(&head, key, &caller));
-            if proxy.outlives_client { answer.await } else { attended_plain(&caller, answer).await }
+            if proxy.0.outlives_client { answer.await } else { attended_plain(&caller, answer).await }
         }))
     }
 }
@@ -266,7 +276,7 @@ impl Proxy {
         }
         let caller = parts.extensions.get::<Caller>().cloned();
         let peer = caller.as_ref().and_then(Caller::peer);
-        let key = self.upstreams.key(peer, parts.uri.path().as_bytes());
+        let key = self.0.upstreams.key(peer, parts.uri.path().as_bytes());
         let Some(outgoing) = self.outgoing(parts, peer) else {
             return plain(StatusCode::BAD_REQUEST);
         };
@@ -285,7 +295,7 @@ impl Proxy {
             }
             let request = http::Request::from_parts(parts, replay.body());
             let inform = |status, fields| inform(caller.as_ref(), status, fields);
-            Some(self.client.send_informing(address, request, inform).await)
+            Some(self.0.client.send_informing(address, request, inform).await)
         };
         match self.exchange(key, may_repeat, send).await {
             Ok((answer, picked)) => self.pass_on(answer, picked),
@@ -296,13 +306,14 @@ impl Proxy {
     /// The short way of `short_way.rs`.
     async fn answer_plain(&self, head: &[u8], key: u64, caller: &Caller) -> PlainOutcome {
         let inform = |status, fields| inform(Some(caller), status, fields);
-        let send = async |address: &Address, _| Some(self.client.get_plain(address, head, inform).await);
+        let mut lines = PassedLines::default();
+        let send = async |address: &Address, _| {
+            Some(self.0.client.get_plain(address, head, inform, &mut lines).await)
+        };
         match self.exchange(key, true, send).await {
-            Ok((PlainReply::Whole(answer), _)) => {
-                PlainOutcome::Plain(short_way::passed_on(answer, &self.hop))
-            }
-            Ok((PlainReply::Other(answer), picked)) => PlainOutcome::Response(self.pass_on(answer, picked)),
-            Err(failure) => PlainOutcome::Response(failure.response()),
+            Ok((PlainReply::Whole(answer), _)) => PlainOutcome::Plain(lines.answer(answer, &self.0.hop)),
+            Ok((PlainReply::Other(answer), picked)) => self.pass_on(*answer, picked).into(),
+            Err(failure) => failure.response().into(),
         }
     }
 
@@ -310,7 +321,7 @@ impl Proxy {
     fn pass_on(&self, answer: http::Response<AnswerBody<Replayed>>, picked: Picked) -> Response {
         let (parts, body) = answer.into_parts();
         let mut fields = cleaned(parts.headers);
-        self.hop.add_via(&mut fields, parts.version);
+        self.0.hop.add_via(&mut fields, parts.version);
         let body = match body.into_bytes().map_err(AnswerBody::into_upgraded) {
             Ok(content) => content.into(),
             Err(Ok(upstream)) => Body::upgrade(async move |client| {
@@ -400,6 +411,15 @@ fn path_of(target: &[u8]) -> &[u8] {
 /// paths that the proxy leads to. Some servers decode the path before they split it, take `\` for
 /// `/`, or cut a name at its `;`.
 fn has_dot_segment(path: &[u8]) -> bool {
+    // Most paths have no name that begins with a dot, and no byte that stands for another.
+    let mut before = b'/';
+    let may_have = path.iter().any(|&byte| {
+        let before = std::mem::replace(&mut before, byte);
+        byte == b'%' || byte == b'.' && matches!(before, b'/' | b'\\')
+    });
+    if !may_have {
+        return false;
+    }
     let mut rest = path;
     // The dots of a name that has nothing else yet.
     let mut dots = Some(0);
@@ -499,6 +519,7 @@ mod tests {
             "/a%2f..",
             "/..%5ca",
             "/..;a",
+            "/a\\..",
             "/.%3B",
         ] {
             assert!(has_dot_segment(path.as_bytes()), "{path}");

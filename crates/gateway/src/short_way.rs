@@ -7,11 +7,14 @@
 //! requests both ways.
 
 use crate::forwarding::{Hop, LineFate, fate_of_line, is_of_earlier_proxies};
-use selvedge_client::WholeAnswer;
+use selvedge_client::{FieldLine, TakeFields, WholeAnswer};
 use selvedge_handler::{PlainAnswer, PlainRequest};
 
 /// Room for what a proxy adds to a head.
 const ADDED_BYTES: usize = 384;
+
+/// Room for the lines of an answer.
+const LINES_BYTES: usize = 640;
 
 /// The head for the server; `None` if the request takes the long way. `host` is the value of the
 /// field `Host`, and the client asked for that of the request.
@@ -40,23 +43,48 @@ pub(crate) fn outgoing_head(request: &PlainRequest<'_>, hop: &Hop, host: &[u8]) 
     Some(head)
 }
 
-/// The answer for the client. What frames it, and what is about the connection, stays behind.
-pub(crate) fn passed_on(answer: WholeAnswer, hop: &Hop) -> PlainAnswer {
-    let mut lines = Vec::with_capacity(answer.lines().len() + ADDED_BYTES);
-    let (mut names_server, mut names_date) = (false, false);
-    for (name, value) in answer.fields() {
+/// The lines of an answer for the client. What frames it, and what is about the connection, stays
+/// behind.
+#[derive(Default)]
+pub(crate) struct PassedLines {
+    lines: Vec<u8>,
+    names_server: bool,
+    names_date: bool,
+}
+
+impl TakeFields for PassedLines {
+    fn begin(&mut self) {
+        self.lines.clear();
+        (self.names_server, self.names_date) = (false, false);
+    }
+
+    fn take(&mut self, field: &FieldLine<'_>) {
+        let FieldLine { name, value, line } = *field;
         // The client has seen that no line is unclear, but for `TE`, which no answer has.
         if fate_of_line(name, value) != LineFate::GoesOn {
-            continue;
+            return;
         }
-        names_server |= name.eq_ignore_ascii_case(b"server");
-        names_date |= name.eq_ignore_ascii_case(b"date");
-        put_line(answer.lines(), name, value, &mut lines);
+        match name.len() {
+            4 => self.names_date |= name.eq_ignore_ascii_case(b"date"),
+            6 => self.names_server |= name.eq_ignore_ascii_case(b"server"),
+            _ => {}
+        }
+        if self.lines.capacity() == 0 {
+            self.lines.reserve(LINES_BYTES);
+        }
+        put_line(line, name, value, &mut self.lines);
     }
-    hop.put_via(&mut lines);
-    let status = answer.status();
-    let (lines, content) = (lines.into(), answer.into_content().into());
-    PlainAnswer { status, lines, names_server, names_date, content }
+}
+
+impl PassedLines {
+    /// The answer that has these lines.
+    pub(crate) fn answer(mut self, answer: WholeAnswer, hop: &Hop) -> PlainAnswer {
+        hop.put_via(&mut self.lines);
+        let PassedLines { lines, names_server, names_date } = self;
+        let status = answer.status();
+        let (lines, content) = (lines.into(), answer.into_content().into());
+        PlainAnswer { status, lines, names_server, names_date, content }
+    }
 }
 
 /// Appends the line of a field, which lies in `lines`. Most lines are copied in one piece.
@@ -73,5 +101,28 @@ fn put_line(lines: &[u8], name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     }
     for part in [name, b": ", value, b"\r\n"] {
         out.extend_from_slice(part);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lines_of_an_answer_are_its_own() {
+        let take = |lines: &mut PassedLines, line: &'static [u8]| {
+            let (name, value) = line.split_at(line.iter().position(|&byte| byte == b':').unwrap());
+            lines.take(&FieldLine { name, value: value[1..].trim_ascii(), line });
+        };
+        let mut lines = PassedLines::default();
+        lines.begin();
+        take(&mut lines, b"Server: first\r\n");
+        take(&mut lines, b"Date: never\r\n");
+        lines.begin();
+        take(&mut lines, b"X:\r\n");
+        take(&mut lines, b"Y: z\r\n");
+        take(&mut lines, b"Connection: close\r\n");
+        assert_eq!(lines.lines, b"X: \r\nY: z\r\n");
+        assert!(!lines.names_server && !lines.names_date);
     }
 }

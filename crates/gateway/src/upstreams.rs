@@ -74,7 +74,9 @@ struct UpstreamState {
 /// A server that was chosen for one request. The request counts as under way until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Picked {
-    upstreams: Upstreams,
+    members: Arc<[UpstreamState]>,
+    failures: u32,
+    pause: Duration,
     pub(crate) index: usize,
 }
 
@@ -185,7 +187,8 @@ impl Upstreams {
             // Its pause is over: this request tries it, and no other does meanwhile.
             member.paused_until.store((now + self.pause).as_nanos(), Relaxed);
         }
-        Some(Picked { upstreams: self.clone(), index })
+        let Upstreams { members, failures, pause, .. } = self;
+        Some(Picked { members: members.clone(), failures: *failures, pause: *pause, index })
     }
 
     /// The key of a request, as the policy asks.
@@ -238,16 +241,15 @@ impl Picked {
 
     /// The server could not be reached, or has not answered.
     pub(crate) fn failed(&self) {
-        let Upstreams { failures, pause, .. } = &self.upstreams;
         let member = self.member();
         let in_a_row = member.failures.fetch_add(1, Relaxed).saturating_add(1);
-        if *failures != 0 && in_a_row >= *failures {
-            member.paused_until.store((Time::now() + *pause).as_nanos(), Relaxed);
+        if self.failures != 0 && in_a_row >= self.failures {
+            member.paused_until.store((Time::now() + self.pause).as_nanos(), Relaxed);
         }
     }
 
     fn member(&self) -> &UpstreamState {
-        &self.upstreams.members[self.index]
+        &self.members[self.index]
     }
 }
 

@@ -31,6 +31,12 @@ struct CallerState {
     talk: Mutex<CallerTalk>,
 }
 
+impl CallerState {
+    fn new(peer: Option<IpAddr>) -> CallerState {
+        CallerState { peer, talk: Mutex::default() }
+    }
+}
+
 /// What a handler and an engine tell each other.
 #[derive(Default)]
 struct CallerTalk {
@@ -55,7 +61,7 @@ pub struct Interim {
 impl Caller {
     /// A client with this address; `None` if it came by a Unix socket.
     pub fn new(peer: Option<IpAddr>) -> Caller {
-        Caller(Arc::new(CallerState { peer, talk: Mutex::default() }))
+        Caller(Arc::new(CallerState::new(peer)))
     }
 
     /// The address from which the client came, as the server sees it: that of a proxy, if one is
@@ -195,8 +201,40 @@ impl LazyCaller {
         self.made.get()
     }
 
-    /// The caller, for good.
-    pub fn into_caller(self) -> Caller {
-        self.made.into_inner().unwrap_or_else(|| Caller::new(self.peer))
+    /// Makes it the client of another request, with this address. A [`Caller`] that no code holds
+    /// any more gives its memory to the next one.
+    pub fn renew(&mut self, peer: Option<IpAddr>) {
+        self.peer = peer;
+        if let Some(made) = self.made.get_mut() {
+            match Arc::get_mut(&mut made.0) {
+                Some(state) => *state = CallerState::new(peer),
+                None => self.made = OnceCell::new(),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_renewed_client_knows_nothing_of_the_one_before() {
+        let mut lazy = LazyCaller::new(None);
+        lazy.get().tell_left();
+        lazy.get().inform(StatusCode::EARLY_HINTS, HeaderMap::new());
+        let place = Arc::as_ptr(&lazy.get().0);
+        let peer = Some(IpAddr::from([127, 0, 0, 1]));
+        lazy.renew(peer);
+        assert_eq!(Arc::as_ptr(&lazy.get().0), place);
+        assert_eq!((lazy.peer(), lazy.get().peer()), (peer, peer));
+        assert!(lazy.get().take_interims().is_empty() && !lazy.get().talk().has_left);
+
+        // A handler may keep its client for longer than its request.
+        let kept = lazy.get().clone();
+        kept.tell_left();
+        lazy.renew(None);
+        assert!(!Arc::ptr_eq(&lazy.get().0, &kept.0));
+        assert!(kept.peer().is_some() && kept.talk().has_left && !lazy.get().talk().has_left);
     }
 }

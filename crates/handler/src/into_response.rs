@@ -17,7 +17,7 @@ pub trait IntoResponse {
     where
         Self: Sized,
     {
-        PlainOutcome::Response(self.into_response())
+        self.into_response().into()
     }
 }
 
@@ -87,7 +87,7 @@ pub trait ResponsePart {
     {
         let mut response = Response::from(outcome);
         self.add_to(&mut response);
-        PlainOutcome::Response(response)
+        response.into()
     }
 }
 
@@ -106,7 +106,7 @@ impl ResponsePart for StatusCode {
             outcome => {
                 let mut response = Response::from(outcome);
                 self.add_to(&mut response);
-                PlainOutcome::Response(response)
+                response.into()
             }
         }
     }

@@ -193,8 +193,9 @@ impl<'h> Iterator for FieldLines<'h> {
 pub enum PlainOutcome {
     /// An answer as bytes.
     Plain(PlainAnswer),
-    /// Any other response.
-    Response(Response),
+    /// Any other response. In a box, because most outcomes are bytes, and an outcome is moved
+    /// often.
+    Response(Box<Response>),
 }
 
 /// A final answer with all of its content, of which the engine writes the head.
@@ -283,11 +284,17 @@ impl PlainOutcome {
     }
 }
 
+impl From<Response> for PlainOutcome {
+    fn from(response: Response) -> PlainOutcome {
+        PlainOutcome::Response(Box::new(response))
+    }
+}
+
 impl From<PlainOutcome> for Response {
     fn from(outcome: PlainOutcome) -> Response {
         let answer = match outcome {
             PlainOutcome::Plain(answer) => answer,
-            PlainOutcome::Response(response) => return response,
+            PlainOutcome::Response(response) => return *response,
         };
         let mut response = Response::new(Bytes::from(answer.content).into());
         *response.status_mut() = answer.status;

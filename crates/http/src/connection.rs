@@ -163,8 +163,8 @@ impl Link {
                             break Pause::Over;
                         }
                     }
-                    Pause::Run(call) => {
-                        if Box::pin(exchange.call(self, &connecting.worker, call)).await.is_err() {
+                    Pause::Run => {
+                        if exchange.call(self, &connecting.worker).await.is_err() {
                             break Pause::Over;
                         }
                     }

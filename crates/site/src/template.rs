@@ -141,6 +141,11 @@ impl Template {
         out
     }
 
+    /// Whether the text is the path of each request and nothing else.
+    pub fn is_path(&self) -> bool {
+        self.parts == [TemplatePart::Path]
+    }
+
     /// Whether `host`, which a client chooses, can be part of a path as this template names it: it
     /// is one component that is not empty and not hidden. A template without `$host` permits every
     /// host.
@@ -173,7 +178,10 @@ mod tests {
             assert_eq!(String::from_utf8(template.fill(&request)).unwrap(), filled);
             assert_eq!(String::from_utf8(template.location(&request)).unwrap(), location);
             assert_eq!(template.as_str(), text);
+            assert!(!template.is_path(), "{text}");
         }
+        let [path, braced] = ["$path", "${path}"].map(|text| text.parse::<Template>().unwrap());
+        assert!(path.is_path() && braced.is_path());
         let [with, without] = ["/h/$host$rest", "/h$rest"].map(|text| text.parse::<Template>().unwrap());
         assert!(with.permits_host(b"example.org") && with.permits_host(b"[::1]"));
         for host in ["", ".", "..", ".git", "a/b", "a%2fb", "a?b"] {

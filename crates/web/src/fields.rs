@@ -35,22 +35,39 @@ impl de::Error for FieldError {
 /// Reads `pairs` into a `T`: a struct or a map by their names, a tuple by their order, and anything
 /// else from the only value.
 pub(crate) fn read<'de, T: Deserialize<'de>>(pairs: Vec<NamedValue<'de>>) -> Result<T, FieldError> {
-    T::deserialize(NamedFields(pairs))
+    T::deserialize(NamedFields::Several(pairs))
 }
 
-struct NamedFields<'de>(Vec<NamedValue<'de>>);
+/// [`read`] for one pair, which needs no vector.
+pub(crate) fn read_only<'de, T: Deserialize<'de>>(pair: NamedValue<'de>) -> Result<T, FieldError> {
+    T::deserialize(NamedFields::One(pair))
+}
+
+enum NamedFields<'de> {
+    One(NamedValue<'de>),
+    Several(Vec<NamedValue<'de>>),
+}
 
 impl<'de> NamedFields<'de> {
     /// The values of each name, in the order of the names' first places.
     fn grouped(self) -> Vec<(Cow<'de, str>, NamedValues<'de>)> {
-        group(self.0).into_iter().map(|(name, values)| (name, NamedValues(values))).collect()
+        group(self.all()).into_iter().map(|(name, values)| (name, NamedValues(values))).collect()
     }
 
-    fn only(mut self) -> Result<Text<'de>, FieldError> {
-        match (self.0.pop(), self.0.is_empty()) {
-            (Some((_, value)), true) => Ok(Text(value)),
-            _ => Err(FieldError("there is more or less than one value".into())),
+    fn all(self) -> Vec<NamedValue<'de>> {
+        match self {
+            NamedFields::One(pair) => vec![pair],
+            NamedFields::Several(pairs) => pairs,
         }
+    }
+
+    fn only(self) -> Result<Text<'de>, FieldError> {
+        let pair = match self {
+            NamedFields::One(pair) => Some(pair),
+            NamedFields::Several(mut pairs) => pairs.pop().filter(|_| pairs.is_empty()),
+        };
+        let (_, value) = pair.ok_or_else(|| FieldError("there is more or less than one value".into()))?;
+        Ok(Text(value))
     }
 }
 
@@ -107,14 +124,15 @@ impl<'de> Deserializer<'de> for NamedFields<'de> {
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
-        visitor.visit_seq(NamedValues(self.0.into_iter().map(|(_, value)| value).collect()))
+        visitor.visit_seq(NamedValues(self.all().into_iter().map(|(_, value)| value).collect()))
     }
 
     fn deserialize_tuple<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, FieldError> {
-        if len != self.0.len() {
-            return Err(FieldError(format!("{} values where {len} are wanted", self.0.len())));
+        let all = self.all();
+        if len != all.len() {
+            return Err(FieldError(format!("{} values where {len} are wanted", all.len())));
         }
-        self.deserialize_seq(visitor)
+        NamedFields::Several(all).deserialize_seq(visitor)
     }
 
     fn deserialize_tuple_struct<V: Visitor<'de>>(

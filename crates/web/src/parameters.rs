@@ -26,7 +26,11 @@ impl<'p> Parameters<'p> {
             let value = value.map_err(|_| FieldError(format!("{name:?} is not UTF-8")))?;
             Ok((Cow::Borrowed(name), value))
         };
-        fields::read(self.0.iter().map(decode).collect::<Result<_, FieldError>>()?)
+        let mut pairs = self.0.iter().map(decode);
+        match (self.0.len(), pairs.next()) {
+            (1, Some(only)) => fields::read_only(only?),
+            (_, first) => fields::read(first.into_iter().chain(pairs).collect::<Result<_, FieldError>>()?),
+        }
     }
 }
 

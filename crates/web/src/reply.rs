@@ -16,7 +16,7 @@ impl<T: Into<Body>> IntoResponse for Html<T> {
     fn into_outcome(self) -> PlainOutcome {
         match self.0.into().into_source() {
             Source::Bytes(content) => ContentType::html().plain(content),
-            source => PlainOutcome::Response(ContentType::html().response(source.into())),
+            source => ContentType::html().response(source.into()).into(),
         }
     }
 }

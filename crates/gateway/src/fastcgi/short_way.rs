@@ -57,7 +57,7 @@ impl ApplicationAccess {
     async fn answer_plain(self: &Rc<Self>, beginning: Vec<u8>, program: &str, kept: Kept) -> PlainOutcome {
         let (mut talk, head) = match self.ask(beginning, Body::empty(), true, program).await {
             Ok(asked) => asked,
-            Err(why) => return PlainOutcome::Response(plain(self.failed(program, &why))),
+            Err(why) => return plain(self.failed(program, &why)).into(),
         };
         if let Some(lines) = head::lines(&head)
             && let Some(content) = talk.whole(lines.length)
@@ -72,7 +72,7 @@ impl ApplicationAccess {
         }
         // In a box, because most answers are whole, and the whole future is copied when it is made.
         let response = Box::pin(self.respond_to_kept(talk, &head, program, kept)).await;
-        PlainOutcome::Response(response.unwrap_or_else(plain))
+        response.unwrap_or_else(plain).into()
     }
 
     async fn respond_to_kept(

@@ -5,7 +5,7 @@
 //! connection's thread. Its reply leaves with those of the other requests that were read with it.
 //! Whatever is not that simple becomes a [`HandlerCall`], and `run.rs` does the rest.
 
-use super::call::{CallTerms, HandlerCall, LogEntry, Sent, method, names, place_in};
+use super::call::{CallTerms, HandlerCall, HeadCopy, LogEntry, Sent, method, names, place_in};
 use super::client::ClientSide;
 use super::response_head::{self, Delimiter, KnownFields};
 use crate::body::Framing;
@@ -13,7 +13,6 @@ use crate::date::Clock;
 use crate::request::{Method, Request, Version};
 use crate::response::Persistence;
 use crate::worker::WorkerContext;
-use bytes::Bytes;
 use http::{HeaderMap, Method as HttpMethod};
 use selvedge_core::{Exception, catch};
 use selvedge_handler::{Caller, DynHandler, Interim, LazyCaller, PlainCall, PlainOutcome, PlainRequest};
@@ -25,13 +24,49 @@ use std::task::{Context, Poll};
 /// A map with room for more fields than this is not kept.
 const SPARE_FIELDS_MAX: usize = 64;
 
+/// The room of a head is kept up to this.
+const HEAD_BYTES_MAX: usize = 4 << 10;
+
+/// Memory that one request after the other uses.
+pub(super) struct AskMemory {
+    /// An empty map with the memory of the last response's fields, for those of a request.
+    pub(super) fields: HeaderMap,
+    /// The client of a request that stays bytes.
+    caller: LazyCaller,
+    /// Room for the head of such a request.
+    head: Vec<u8>,
+}
+
+impl AskMemory {
+    pub(super) fn new() -> AskMemory {
+        AskMemory { fields: HeaderMap::new(), caller: LazyCaller::new(None), head: Vec::new() }
+    }
+
+    /// Takes back the room that [`ask`] gave to a call.
+    pub(super) fn take_back(&mut self, head: &mut HeadCopy) {
+        if let HeadCopy::Own(head) = head
+            && head.capacity() <= HEAD_BYTES_MAX
+        {
+            self.head = std::mem::take(head);
+        }
+    }
+
+    /// Lets go of what a handler has left with the client: the wakers of threads.
+    #[inline]
+    pub(super) fn reset(&mut self) {
+        if self.caller.made().is_some() {
+            self.caller.renew(None);
+        }
+    }
+}
+
 /// What became of a request that was given to a handler. The numbers are those of the bytes of
 /// content behind the request's head.
 pub(super) enum Asked {
     /// The reply has been put.
     Replied(Sent, Persistence, usize),
-    /// The handler waits, or there is more to do for its answer.
-    Begun(Box<HandlerCall>, usize),
+    /// The handler waits, or there is more to do for its answer. The call lies in its place.
+    Begun(usize),
     /// The handler wants an owned request.
     Refused,
 }
@@ -50,13 +85,15 @@ pub(super) fn ask<H>(
     handler: &Rc<dyn DynHandler>,
     (request, behind): (&Request<'_>, &[u8]),
     (client, worker): (&ClientSide, &WorkerContext<H>),
-    (spare, out): (&mut HeaderMap, &mut Vec<u8>),
+    memory: &mut AskMemory,
+    (out, calling): (&mut Vec<u8>, &mut Option<HandlerCall>),
     cx: &mut Context<'_>,
 ) -> Asked {
-    let caller = LazyCaller::new(client.peer());
+    let AskMemory { fields: spare, caller, head } = memory;
+    caller.renew(client.peer());
     let Ok(method) = method(request) else { return Asked::Refused };
     let bytes_max = worker.config.handlers.body_bytes;
-    let Some(plain) = plain(request, behind, (&method, bytes_max), &caller) else { return Asked::Refused };
+    let Some(plain) = plain(request, behind, (&method, bytes_max), caller) else { return Asked::Refused };
     let used = plain.content().len();
     let (answer, waiting) = match begin(&**handler, &plain, cx) {
         Ok(Beginning::Refused) => return Asked::Refused,
@@ -75,14 +112,17 @@ pub(super) fn ask<H>(
     };
     let trailers = request.values("TE").any(|value| names(value, b"trailers"));
     let terms = CallTerms::of(request, worker, trailers);
-    let entry = LogEntry::of(request, Bytes::copy_from_slice(request.head));
-    let call = HandlerCall {
+    let mut head = std::mem::take(head);
+    head.clear();
+    head.extend_from_slice(request.head);
+    let entry = LogEntry::of(request, HeadCopy::Own(head));
+    *calling = Some(HandlerCall {
         waiting,
         has_begun: true,
         answer,
-        ..HandlerCall::of(handler.clone(), caller.into_caller(), terms, entry)
-    };
-    Asked::Begun(Box::new(call), used)
+        ..HandlerCall::of(handler.clone(), caller.get().clone(), terms, entry)
+    });
+    Asked::Begun(used)
 }
 
 /// Calls the handler, and lets it run until it waits.
@@ -159,7 +199,7 @@ pub(super) fn put_whole(
             (Sent::of(answer.status, answer.content.len()), terms.persistence)
         }
         PlainOutcome::Response(response) => {
-            let (mut parts, body) = response.into_parts();
+            let (mut parts, body) = (*response).into_parts();
             let content = body.in_memory().unwrap_or_default();
             let len = Some(content.len() as u64);
             let known = KnownFields::of(&parts);

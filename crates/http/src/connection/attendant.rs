@@ -98,11 +98,13 @@ impl Attendant<'_> {
                 }
             });
             match task.await {
-                AttendantTask::Inform(interims) => self.inform(&interims).await,
+                // In boxes, because for most handlers there is nothing to do, and the whole future
+                // is copied when it is made.
+                AttendantTask::Inform(interims) => Box::pin(self.inform(&interims)).await,
                 AttendantTask::Leave => self.feeder = None,
-                AttendantTask::Watch => self.watch().await,
+                AttendantTask::Watch => Box::pin(self.watch()).await,
                 AttendantTask::Feed => {
-                    self.feed().await;
+                    Box::pin(self.feed()).await;
                     fed.set(true);
                     // The handler is polled before the attendant looks again.
                     let mut looked = false;

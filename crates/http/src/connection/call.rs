@@ -13,7 +13,7 @@ use http::{HeaderMap, Method as HttpMethod, StatusCode, Uri, Version as HttpVers
 use memchr::memchr_iter;
 use selvedge_core::Exception;
 use selvedge_handler::{Body, Caller, DynHandler, Feeder, FieldLines, PlainCall, PlainOutcome, incoming};
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::rc::Rc;
 
 /// A request on its way to a handler.
@@ -60,9 +60,28 @@ impl Sent {
     }
 }
 
+/// A copy of the head of a request.
+pub(super) enum HeadCopy {
+    /// It is shared with the fields of the owned request.
+    Shared(Bytes),
+    /// It is in room that the exchange uses again.
+    Own(Vec<u8>),
+}
+
+impl Deref for HeadCopy {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            HeadCopy::Shared(head) => head,
+            HeadCopy::Own(head) => head,
+        }
+    }
+}
+
 /// What the log says of the request.
 pub(super) struct LogEntry {
-    head: Bytes,
+    pub(super) head: HeadCopy,
     line: Range<usize>,
     referer: Range<usize>,
     user_agent: Range<usize>,
@@ -71,7 +90,7 @@ pub(super) struct LogEntry {
 
 impl LogEntry {
     /// The parts of `request`, of which `head` is a copy of the head.
-    pub(super) fn of(request: &Request<'_>, head: Bytes) -> LogEntry {
+    pub(super) fn of(request: &Request<'_>, head: HeadCopy) -> LogEntry {
         let place = |part: &[u8]| place_in(request.head, part);
         LogEntry {
             line: place(request.line).unwrap_or(0..0),
@@ -100,19 +119,21 @@ impl LogEntry {
 }
 
 impl HandlerCall {
-    /// The call of `handler` for `request`. `behind` are the bytes behind its head; the call uses
-    /// some of them, and says how many. `spare` is an empty map, for the memory that it has.
+    /// Puts the call of `handler` for `request` into `place`. `behind` are the bytes behind its
+    /// head; the call uses some of them, and says how many. `spare` is an empty map, for the memory
+    /// that it has.
     ///
     /// # Errors
     /// The status that refuses the request.
-    pub(super) fn new<H>(
+    #[inline(never)]
+    pub(super) fn put<H>(
+        place: &mut Option<HandlerCall>,
         handler: Rc<dyn DynHandler>,
         request: &Request<'_>,
         behind: &[u8],
         spare: HeaderMap,
-        client: &ClientSide,
-        worker: &WorkerContext<H>,
-    ) -> Result<(HandlerCall, usize), Status> {
+        (client, worker): (&ClientSide, &WorkerContext<H>),
+    ) -> Result<usize, Status> {
         let caller = Caller::new(client.peer());
         let decoder = Decoder::new(request.framing, worker.config.handlers.body_bytes)?;
         let head = Bytes::copy_from_slice(request.head);
@@ -132,13 +153,13 @@ impl HandlerCall {
         terms.expects_continue &= feed.is_some();
         *owned.body_mut() = body;
         owned.extensions_mut().insert(caller.clone());
-        let entry = LogEntry::of(request, head);
-        let call = HandlerCall {
+        let entry = LogEntry::of(request, HeadCopy::Shared(head));
+        *place = Some(HandlerCall {
             request: Some(owned),
             body: feed,
             ..HandlerCall::of(handler, caller, terms, entry)
-        };
-        Ok((call, used))
+        });
+        Ok(used)
     }
 
     pub(super) fn of(

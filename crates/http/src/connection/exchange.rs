@@ -5,7 +5,7 @@
 //! a [`Pause`], which names the thing to wait for. A [`Pause::Slow`] is finished by
 //! [`Exchange::finish`], which waits itself.
 
-use super::at_once::{Asked, ask};
+use super::at_once::{AskMemory, Asked, ask};
 use super::call::HandlerCall;
 use super::client::ClientSide;
 use super::outgoing::{Outgoing, aside};
@@ -21,7 +21,6 @@ use crate::responder::{Handled, Reply, Responder, Rest, Terms};
 use crate::response::Persistence;
 use crate::status::Status;
 use crate::worker::{WorkerContext, WorkerState};
-use http::HeaderMap;
 use selvedge_core::{Time, now};
 use std::io;
 use std::net::Shutdown;
@@ -51,8 +50,10 @@ pub(crate) struct Exchange<H: Responder> {
     pub(super) body: Option<Decoder>,
     /// When the message that is incomplete must be complete.
     due: Option<Time>,
-    /// An empty map with the memory of the last response's fields, for those of a request.
-    pub(super) spare: HeaderMap,
+    pub(super) memory: AskMemory,
+    /// The request that a handler must answer. It lies here, because a box for each would cost more
+    /// than the copies.
+    pub(super) calling: Option<HandlerCall>,
     /// The result of a search for the next request.
     found: Option<Box<H::Found>>,
     /// Whether the next step is to read.
@@ -91,8 +92,8 @@ pub(super) enum NextTask<S> {
     Parts(Rc<CachedFile>, Box<Parts>),
     /// The handler must search, in a place where waiting for the disk disturbs no thread.
     Search(S),
-    /// A handler must answer.
-    Run(Box<HandlerCall>),
+    /// A handler must answer the request in `calling`.
+    Run,
     /// Send the replies and close.
     Close,
 }
@@ -110,7 +111,7 @@ pub(super) enum Pause<S> {
     /// The client or the disk, with this task still to be done.
     Slow(NextTask<S>),
     /// A handler.
-    Run(Box<HandlerCall>),
+    Run,
     /// The client's end, so that the client reads the last reply.
     Linger,
     /// Nothing: the connection is of no more use.
@@ -126,7 +127,8 @@ impl<H: Responder> Exchange<H> {
             unlogged: Unlogged::default(),
             body: None,
             due: None,
-            spare: HeaderMap::new(),
+            memory: AskMemory::new(),
+            calling: None,
             found: None,
             reading: true,
             touched: false,
@@ -142,6 +144,10 @@ impl<H: Responder> Exchange<H> {
         self.start = 0;
         self.unlogged.clear();
         (self.body, self.due, self.found) = (None, None, None);
+        if self.calling.is_some() {
+            self.calling = None;
+        }
+        self.memory.reset();
         (self.reading, self.touched, self.closing, self.refused) = (true, false, false, false);
         self.out.reset()
     }
@@ -178,7 +184,7 @@ impl<H: Responder> Exchange<H> {
                         log.take_back();
                     }
                     return match next {
-                        NextTask::Run(call) => Pause::Run(call),
+                        NextTask::Run => Pause::Run,
                         next => Pause::Slow(next),
                     };
                 }
@@ -289,8 +295,9 @@ impl<H: Responder> Exchange<H> {
                     if let Some(run) = state.handler.route(&request) {
                         drop(borrowed);
                         let behind = &self.input[self.start + request.len..];
-                        let memory = (&mut self.spare, &mut self.out.bytes);
-                        let asked = ask(&run, (&request, behind), (client, worker), memory, cx);
+                        let places = (&mut self.out.bytes, &mut self.calling);
+                        let memory = &mut self.memory;
+                        let asked = ask(&run, (&request, behind), (client, worker), memory, places, cx);
                         borrowed = worker.state.borrow_mut();
                         let state = &mut *borrowed;
                         match asked {
@@ -305,19 +312,20 @@ impl<H: Responder> Exchange<H> {
                                 self.due = None;
                                 continue;
                             }
-                            Asked::Begun(call, used) => {
+                            Asked::Begun(used) => {
                                 self.start += request.len + used;
                                 self.due = None;
-                                return NextTask::Run(call);
+                                return NextTask::Run;
                             }
                             Asked::Refused => {}
                         }
-                        let spare = std::mem::take(&mut self.spare);
-                        match HandlerCall::new(run, &request, behind, spare, client, worker) {
-                            Ok((call, used)) => {
+                        let spare = std::mem::take(&mut self.memory.fields);
+                        let place = &mut self.calling;
+                        match HandlerCall::put(place, run, &request, behind, spare, (client, worker)) {
+                            Ok(used) => {
                                 self.start += request.len + used;
                                 self.due = None;
-                                return NextTask::Run(Box::new(call));
+                                return NextTask::Run;
                             }
                             Err(status) => {
                                 self.refuse(status, client, state);
@@ -423,7 +431,7 @@ impl<H: Responder> Exchange<H> {
     ) -> io::Result<Option<NextTask<H::Search>>> {
         let more = matches!(next, NextTask::File(..));
         let left = match next {
-            NextTask::Search(_) | NextTask::Parts(..) | NextTask::Run(_) => Some(next),
+            NextTask::Search(_) | NextTask::Parts(..) | NextTask::Run => Some(next),
             next if !self.out.send_now(client, more)? => Some(next),
             NextTask::File(file, span) => {
                 self.out.send_file_now(client, &file, span)?.map(|left| NextTask::File(file, left))
@@ -461,7 +469,7 @@ impl<H: Responder> Exchange<H> {
         let patience = worker.config.write;
         match next {
             // `run` runs a handler.
-            NextTask::Read | NextTask::Flush | NextTask::Close | NextTask::Run(_) => {
+            NextTask::Read | NextTask::Flush | NextTask::Close | NextTask::Run => {
                 self.out.send(client, patience, false).await
             }
             NextTask::File(file, span) => {

@@ -65,33 +65,43 @@ impl Future for Answering<'_> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.get_mut() {
-            Answering::Calling(call) => {
-                Pin::new(call).poll(cx).map(|answer| answer.map(PlainOutcome::Response))
-            }
+            Answering::Calling(call) => Pin::new(call).poll(cx).map(|answer| answer.map(PlainOutcome::from)),
             Answering::Waiting(call) => Pin::new(call).poll(cx),
         }
     }
 }
 
 impl<H: Responder> Exchange<H> {
-    /// Calls a handler, and sends its response.
+    /// Sends the response of the handler that the call at hand names.
+    ///
+    /// # Errors
+    /// If the connection is of no more use.
+    pub(super) fn call<'a>(
+        &'a mut self,
+        link: &'a Rc<Link>,
+        worker: &'a WorkerContext<H>,
+    ) -> Pin<Box<dyn Future<Output = io::Result<()>> + 'a>> {
+        match self.calling.as_mut().and_then(|call| call.waiting.take()) {
+            Some(waiting) => {
+                let mut answering = Some(Answering::Waiting(catch(waiting)));
+                Box::pin(async move { self.run(link, worker, &mut answering).await })
+            }
+            None => Box::pin(self.begin(link, worker)),
+        }
+    }
+
+    /// Calls a handler that has not been polled, and sends its response.
     ///
     /// Most handlers do not wait, and the kernel takes their responses at once. Such a call gets
     /// along with this small future; [`run`](Self::run) has a large one.
     ///
     /// # Errors
     /// If the connection is of no more use.
-    pub(super) async fn call(
-        &mut self,
-        link: &Rc<Link>,
-        worker: &WorkerContext<H>,
-        mut call: Box<HandlerCall>,
-    ) -> io::Result<()> {
+    async fn begin(&mut self, link: &Rc<Link>, worker: &WorkerContext<H>) -> io::Result<()> {
+        let Some(call) = &mut self.calling else { return Ok(()) };
         let handler = call.handler.clone();
-        let mut answering = match (call.waiting.take(), call.request.take()) {
-            (Some(waiting), _) => Some(Answering::Waiting(catch(waiting))),
-            (None, request) => request.map(|request| Answering::Calling(catch(handler.call_boxed(request)))),
-        };
+        let request = call.request.take();
+        let mut answering = request.map(|request| Answering::Calling(catch(handler.call_boxed(request))));
         // Replies that are ready do not wait for the handler.
         if self.out.bytes.is_empty() && !call.has_begun {
             poll_fn(|cx| {
@@ -106,10 +116,10 @@ impl<H: Responder> Exchange<H> {
             })
             .await;
         }
-        if self.reply_at_once(&link.client, worker, &mut call)? {
+        if self.reply_at_once(&link.client, worker)? {
             return Ok(());
         }
-        Box::pin(self.run(link, worker, call, &mut answering)).await
+        Box::pin(self.run(link, worker, &mut answering)).await
     }
 
     /// Sends the response of a handler that has not waited, if its content is in memory. Returns
@@ -117,12 +127,8 @@ impl<H: Responder> Exchange<H> {
     ///
     /// # Errors
     /// If the connection is of no more use.
-    fn reply_at_once(
-        &mut self,
-        client: &ClientSide,
-        worker: &WorkerContext<H>,
-        call: &mut HandlerCall,
-    ) -> io::Result<bool> {
+    fn reply_at_once(&mut self, client: &ClientSide, worker: &WorkerContext<H>) -> io::Result<bool> {
+        let Some(call) = &mut self.calling else { return Ok(false) };
         let has_body = call.body.is_some();
         let answer = call.answer.take_if(|answer| !has_body && answer.as_ref().is_ok_and(is_whole));
         let Some(Ok(outcome)) = answer else { return Ok(false) };
@@ -132,7 +138,8 @@ impl<H: Responder> Exchange<H> {
         let out = &mut self.out.bytes;
         put_interims(&call.caller, &call.terms, out);
         let state = worker.state.borrow();
-        let (sent, persistence) = put_whole(outcome, &call.terms, &state.clock, (&mut self.spare, out));
+        let (sent, persistence) =
+            put_whole(outcome, &call.terms, &state.clock, (&mut self.memory.fields, out));
         drop(state);
         self.closing = !persistence.keeps();
         let gone = self.out.send_now(client, false);
@@ -142,6 +149,7 @@ impl<H: Responder> Exchange<H> {
         }
         log_call(&sent, &call.entry, client, worker);
         self.out.gone = 0;
+        self.calling = None;
         gone
     }
 
@@ -153,14 +161,15 @@ impl<H: Responder> Exchange<H> {
         &mut self,
         link: &Rc<Link>,
         worker: &WorkerContext<H>,
-        mut call: Box<HandlerCall>,
         answering: &mut Option<Answering<'_>>,
     ) -> io::Result<()> {
         let client = &link.client;
         // The input has the requests of the replies before this one, for the log.
         if !self.out.bytes.is_empty() {
             let sent = self.out.send(client, worker.config.write, false).await;
-            if let Some(put) = call.put.take() {
+            if let Some(call) = self.calling.take_if(|call| call.put.is_some())
+                && let Some(put) = call.put
+            {
                 log_call(&put, &call.entry, client, worker);
                 self.out.gone = 0;
                 return sent;
@@ -171,15 +180,17 @@ impl<H: Responder> Exchange<H> {
             }
             self.log(client, worker);
             // Its event may have come meanwhile.
-            call.has_begun = false;
+            self.calling.iter_mut().for_each(|call| call.has_begun = false);
         }
-        let HandlerCall { answer, has_begun, caller, body, mut terms, entry, .. } = *call;
-        let (decoder, feeder) = body.unzip();
+        let Some(call) = &mut self.calling else { return Ok(()) };
+        let (decoder, feeder) = call.body.take().unzip();
+        // These stay where they are. The whole future is copied when it is made.
+        let HandlerCall { answer, has_begun, caller, terms, entry, .. } = call;
         let mut attendant = Attendant {
             client,
             input: &mut self.input,
             start: &mut self.start,
-            caller: &caller,
+            caller,
             decoder,
             feeder,
             trailers: Vec::new(),
@@ -190,15 +201,15 @@ impl<H: Responder> Exchange<H> {
             informs: terms.version == Version::Http11,
             broken: false,
         };
-        let answer = match (answer, answering.as_mut()) {
-            (None, Some(handler)) => {
-                let answer = pin!(attendant.beside(handler, has_begun));
+        let answer = match answering {
+            Some(handler) => {
+                let answer = pin!(attendant.beside(handler, *has_begun));
                 match worker.config.handlers.time {
                     Some(limit) => timeout(limit, answer).await.ok(),
                     None => Some(answer.await),
                 }
             }
-            (answer, _) => answer,
+            None => answer.take(),
         };
         // The handler is dropped, if it was too slow.
         *answering = None;
@@ -208,7 +219,7 @@ impl<H: Responder> Exchange<H> {
             }
             Some(Ok(plain)) => Ok(plain),
             Some(Err(exception)) => {
-                report_exception(&entry, &exception);
+                report_exception(entry, &exception);
                 Err(Status::INTERNAL_SERVER_ERROR)
             }
             None => Err(Status::SERVICE_UNAVAILABLE),
@@ -222,17 +233,17 @@ impl<H: Responder> Exchange<H> {
                 Ok(outcome) => Status::of_code(outcome.status().as_u16()),
                 Err(status) => *status,
             };
-            log_call(&Sent { status, content_bytes: 0 }, &entry, client, worker);
+            log_call(&Sent { status, content_bytes: 0 }, entry, client, worker);
             return Err(io::ErrorKind::BrokenPipe.into());
         }
-        put_interims(&caller, &terms, &mut self.out.bytes);
+        put_interims(caller, terms, &mut self.out.bytes);
         let mut sent = Sent { status: Status::INTERNAL_SERVER_ERROR, content_bytes: 0 };
         let patience = worker.config.write;
         let ended = match answer {
             Ok(plain @ PlainOutcome::Plain(_)) => {
-                let memory = (&mut self.spare, &mut self.out.bytes);
+                let memory = (&mut self.memory.fields, &mut self.out.bytes);
                 let persistence;
-                (sent, persistence) = put_whole(plain, &terms, &worker.state.borrow().clock, memory);
+                (sent, persistence) = put_whole(plain, terms, &worker.state.borrow().clock, memory);
                 let outcome = self.out.send(client, patience, false).await.map(|()| None);
                 ResponseEnd { persistence, outcome }
             }
@@ -247,7 +258,7 @@ impl<H: Responder> Exchange<H> {
                 };
                 // In a box, because the answers of gateways are whole, and the whole future is
                 // copied when it is made.
-                Box::pin(sending.send(response, &terms, &clock)).await
+                Box::pin(sending.send(*response, terms, &clock)).await
             }
             Err(status) => {
                 let clock = &worker.state.borrow().clock.clone();
@@ -259,7 +270,7 @@ impl<H: Responder> Exchange<H> {
                 ResponseEnd { persistence, outcome }
             }
         };
-        log_call(&sent, &entry, client, worker);
+        log_call(&sent, entry, client, worker);
         self.out.gone = 0;
         let mut unread = attendant.decoder.take().filter(|decoder| !decoder.is_done());
         let broken = attendant.broken;
@@ -270,13 +281,17 @@ impl<H: Responder> Exchange<H> {
         self.refused |= broken || !ended.persistence.keeps() && unread.is_some();
         self.closing = self.refused || !ended.persistence.keeps();
         self.body = unread.filter(|_| !self.closing);
-        let Some(handler) = ended.outcome? else { return Ok(()) };
+        let Some(handler) = ended.outcome? else {
+            self.memory.take_back(&mut entry.head);
+            self.calling = None;
+            return Ok(());
+        };
         let early = Bytes::copy_from_slice(&self.input[self.start..]);
         let upgraded = Upgraded::new(early, Carried::new(link.clone()));
         client.stream.set_read_deadline(None);
         client.stream.set_write_deadline(None);
         if let Err(exception) = catch(handler(upgraded)).await {
-            report_exception(&entry, &exception);
+            report_exception(entry, &exception);
         }
         // The connection has been used up.
         Err(io::ErrorKind::NotConnected.into())
@@ -291,14 +306,16 @@ fn report_exception(entry: &LogEntry, exception: &Exception) {
 
 /// A response that can be sent. An interim status is none, unless it is 101 with the code that gets
 /// the connection, and the client knows upgrades (RFC 9110 §7.8).
-fn check(response: Response, version: Version) -> Result<Response, Status> {
+fn check(response: Box<Response>, version: Version) -> Result<Box<Response>, Status> {
     if !response.status().is_informational() {
         return Ok(response);
     }
     let (parts, body) = response.into_parts();
     let may_upgrade = parts.status == StatusCode::SWITCHING_PROTOCOLS && version == Version::Http11;
     match body.into_source() {
-        source @ Source::Upgrade(_) if may_upgrade => Ok(Response::from_parts(parts, source.into())),
+        source @ Source::Upgrade(_) if may_upgrade => {
+            Ok(Box::new(Response::from_parts(parts, source.into())))
+        }
         _ => {
             report(Severity::Error, format_args!("a handler gave {} for a response", parts.status));
             Err(Status::INTERNAL_SERVER_ERROR)

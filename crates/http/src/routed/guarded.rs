@@ -103,13 +103,19 @@ impl Handler for Guarded {
         if !is_bare || !rules.access.permits(request.peer()) {
             return None;
         }
-        let inner = if let RouteAction::Proxy { .. } = route.action {
-            let mut target = request.target().splitn(2, |&byte| byte == b'?');
-            let path = canonical(target.next()?).ok()?;
-            let target = upstream_target(route, &path, target.next(), without_port(request.host()))?;
-            self.inner.call_plain_boxed(&request.with_target(&target))?
-        } else {
-            self.inner.call_plain_boxed(request)?
+        let inner = match &route.action {
+            RouteAction::Proxy { path: template, .. } => {
+                let mut target = request.target().splitn(2, |&byte| byte == b'?');
+                let path = canonical(target.next()?).ok()?;
+                if template.is_path() && matches!(path, Cow::Borrowed(_)) {
+                    // The target is what `upstream_target` would make of it.
+                    self.inner.call_plain_boxed(request)?
+                } else {
+                    let target = upstream_target(route, &path, target.next(), without_port(request.host()))?;
+                    self.inner.call_plain_boxed(&request.with_target(&target))?
+                }
+            }
+            _ => self.inner.call_plain_boxed(request)?,
         };
         let (routing, place, counters) = (self.routing.clone(), self.place, self.counters.clone());
         Some(Box::pin(async move {
