@@ -9,7 +9,7 @@ use super::ongoing::{CallEnd, Ongoing, ongoing};
 use super::orders::{CommId, LoopOrder, NewPlace};
 use super::received::CommListener;
 use super::shared_driver::SharedDriver;
-use crate::processes::Doorbells;
+use crate::processes::{Doorbells, LentBytes};
 use std::fmt;
 use std::sync::Arc;
 
@@ -117,6 +117,21 @@ impl Comm {
         match self.rank_of(end.call(), dest) {
             Ok(dest) => self.put(LoopOrder::SendBody { comm: self.id(), dest, memory: message.into(), end }),
             Err(error) => end.come(Err(error)),
+        }
+    }
+
+    /// Tells a rank of bytes that are lent to it, and of the end of the message that they begin.
+    /// `false` if that is not possible at once.
+    pub(crate) fn send_loan(&self, dest: usize, lent: &LentBytes<'_>, tail: &[u8]) -> bool {
+        let Ok(dest) = self.rank_of("MPI_Isend", dest) else { return false };
+        self.shared.driver.send_frame(self.id(), dest, &[&lent.told(), tail, &[ANNOUNCED]])
+    }
+
+    /// Sends a message of which this rank has [told](Self::send_loan) the other one, and that has
+    /// not been read there.
+    pub(crate) fn send_late(&self, dest: usize, message: Vec<u8>) {
+        if let Ok(dest) = self.rank_of("MPI_Isend", dest) {
+            self.put(LoopOrder::SendLate { comm: self.id(), dest, memory: message.into() });
         }
     }
 
