@@ -37,8 +37,8 @@ pub(crate) trait JobLink: Send + Sync + 'static {
     /// Sends a whole message if that is possible at once. `false` if nothing was sent.
     fn try_post(&self, to: usize, header: &JobHeader, bytes: &[u8]) -> bool;
 
-    /// Sends a whole message by letting the receiver copy it from where it lies, for which the
-    /// caller waits a short time. `false` if nothing was sent. `others_wait` says that other
+    /// Sends a whole long message by letting the receiver copy it from where it lies, for which
+    /// the caller waits a short time. `false` if nothing was sent. `others_wait` says that other
     /// threads of the rank wait for messages.
     fn try_lend(&self, _to: usize, _header: &JobHeader, _bytes: &[u8], _others_wait: bool) -> bool {
         false
@@ -349,8 +349,8 @@ impl<L: JobLink> Engine for JobRank<L> {
         }
         let MessageKey { context, mark, source, tag } = key;
         let header = JobHeader { kind: JobMessageKind::Message, context, mark, source, tag, answer: 0 };
-        self.link.try_post(to, &header, bytes)
-            || may_wait && self.link.try_lend(to, &header, bytes, self.mailbox.load().1 > 0)
+        may_wait && self.link.try_lend(to, &header, bytes, self.mailbox.load().1 > 0)
+            || self.link.try_post(to, &header, bytes)
     }
 
     fn looks_out(&self) -> bool {

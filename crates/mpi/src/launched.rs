@@ -154,8 +154,7 @@ impl JobLink for CommLink {
         if !self.comm.send_loan(to, &lent, tail.as_bytes()) {
             return false;
         }
-        // A message for another thread goes to the mailbox.
-        self.comm.watch(others_wait, &mut |_, _| false, &mut || lent.are_noticed());
+        self.comm.watch_loan(others_wait, &lent);
         if !lent.end() {
             self.comm.send_late(to, [bytes, tail.as_bytes()].concat());
         }

@@ -145,7 +145,16 @@ impl Comm {
         offer: &mut FrameOffer<'_>,
         until: &mut dyn FnMut() -> bool,
     ) {
-        self.shared.driver.watch(others_wait, &mut OfferedFrames { comm: self.id(), offer }, until);
+        let mut offered = OfferedFrames { comm: self.id(), offer };
+        self.shared.driver.watch(others_wait, &mut offered, &|| false, until);
+    }
+
+    /// As [`watch`](Self::watch), until the receiver has noticed what is lent to it. All messages
+    /// that come go to the listeners.
+    pub(crate) fn watch_loan(&self, others_wait: bool, lent: &LentBytes<'_>) {
+        let mut offered = OfferedFrames { comm: self.id(), offer: &mut |_, _| false };
+        let is_noticed = || lent.are_noticed();
+        self.shared.driver.watch(others_wait, &mut offered, &is_noticed, &mut || lent.are_noticed());
     }
 
     fn put_send(&self, dest: usize, tag: i32, memory: MpiMemory, synchronous: bool, end: CallEnd<MpiMemory>) {
