@@ -9,6 +9,8 @@
 mod receiving;
 mod sending;
 
+pub(crate) use receiving::{Opened, OpensMessage};
+
 use crate::completion::{Completion, EndedRank};
 use crate::engine::{Engine, SendMode};
 use crate::error::{CallSite, Error, ErrorClass};

@@ -5,10 +5,11 @@
 //! the receives of that rank's threads. So an engine knows neither receives nor wildcards,
 //! communicators nor collectives: these are built above it, once, out of `send`.
 
-use crate::envelope::{Envelope, MessageKey};
+use crate::envelope::{Envelope, MessageKey, Status};
 use crate::mailbox::Mailbox;
 pub use crate::matching::Pattern;
 pub use crate::sending::{SendMode, Sending};
+use bytemuck::Pod;
 use std::fmt;
 use std::sync::Arc;
 
@@ -48,8 +49,16 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
 
     /// As [`send`](Self::send) with [`SendMode::Standard`], of bytes that stay with the caller, if
     /// the whole message can go at once. `false` if nothing was sent: `send` then has the body in
-    /// memory of its own. So a short message between processes allocates none.
-    fn send_at_once(&self, _from: usize, _to: usize, _key: MessageKey, _bytes: &[u8]) -> bool {
+    /// memory of its own. So a short message between processes allocates none. With `may_wait` the
+    /// engine may wait for some microseconds until the receiver has copied the bytes.
+    fn send_at_once(
+        &self,
+        _from: usize,
+        _to: usize,
+        _key: MessageKey,
+        _bytes: &[u8],
+        _may_wait: bool,
+    ) -> bool {
         false
     }
 
@@ -65,14 +74,48 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
 
     /// As [`look_out`](Self::look_out), of a thread that is about to wait for such a message. An
     /// engine may give it the message that comes, without the mailbox, if no receive that waits
-    /// there, and no message that lies there, is before it.
+    /// there, and no message that lies there, is before it. If there is room, the engine may
+    /// put the bytes there.
     fn look_out_for(
         &self,
         rank: usize,
         _wanted: &Pattern,
+        _room: Option<ReceiveRoom<'_>>,
         until: &mut dyn FnMut() -> bool,
-    ) -> Option<Envelope> {
+    ) -> Option<PassedMessage> {
         self.look_out(rank, until);
         None
     }
+}
+
+/// Where a thread wants the elements of the message for which it waits.
+#[derive(Debug)]
+pub struct ReceiveRoom<'a> {
+    bytes: &'a mut [u8],
+    /// The size of an element in bytes.
+    element: usize,
+}
+
+impl<'a> ReceiveRoom<'a> {
+    pub(crate) fn new<T: Pod>(elements: &'a mut [T]) -> ReceiveRoom<'a> {
+        ReceiveRoom { bytes: bytemuck::cast_slice_mut(elements), element: size_of::<T>() }
+    }
+
+    /// Room for a message of this number of bytes. `None` if the bytes are no elements, or too
+    /// many: the receive is to fail then, and leave the elements as they are.
+    pub fn of(&mut self, bytes: usize) -> Option<&mut [u8]> {
+        match self.element {
+            0 => None,
+            element => self.bytes.get_mut(..bytes).filter(|_| bytes.is_multiple_of(element)),
+        }
+    }
+}
+
+/// A message that a thread has without the mailbox.
+#[derive(Debug)]
+pub enum PassedMessage {
+    /// The whole message.
+    Whole(Envelope),
+    /// Its bytes are in the thread's [`ReceiveRoom`].
+    InRoom(Status),
 }

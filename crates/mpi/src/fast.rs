@@ -2,10 +2,10 @@
 //!
 //! Nothing is serialised: a message is the bytes of its elements, and nothing before them. A vector
 //! that is sent to a rank of the same process is moved; a slice is copied once, and once more into
-//! the slice of the receiver.
+//! the slice of the receiver. Between processes the two copies may be one.
 
-use crate::communicator::Communicator;
-use crate::engine::SendMode;
+use crate::communicator::{Communicator, Opened, OpensMessage};
+use crate::engine::{ReceiveRoom, SendMode};
 use crate::envelope::{Envelope, Status};
 use crate::error::{CallSite, Error, ErrorClass};
 use crate::payload::{ElementSlice, Elements, bytes_of_elements, open, wrong_body};
@@ -98,7 +98,7 @@ impl Communicator {
     /// then as it was. The message is taken all the same.
     ///
     /// # Cancellation
-    /// No message is lost.
+    /// No message is lost. The elements may be others than before.
     #[doc(alias = "MPI_Recv")]
     #[track_caller]
     pub fn recv_into<T: Pod + Send>(
@@ -108,7 +108,7 @@ impl Communicator {
         buffer: &mut [T],
     ) -> impl Future<Output = Result<Status, Error>> + Send {
         let (call, source, tags) = (self.call("recv_into"), source.into(), tag.into());
-        self.receive_with(call, self.own(), source, tags, move |envelope| fill(call, &envelope, buffer))
+        self.receive_with(call, self.own(), source, tags, Filled { call, buffer })
     }
 
     /// Waits for the first message that matches, and takes its elements, however many there are.
@@ -129,10 +129,11 @@ impl Communicator {
         tag: impl Into<Tags>,
     ) -> impl Future<Output = Result<(Vec<T>, Status), Error>> + Send {
         let (call, source, tags) = (self.call("recv_vec"), source.into(), tag.into());
-        self.receive_with(call, self.own(), source, tags, move |envelope| {
+        let open = move |envelope| {
             let (Elements(elements), status) = open(call, envelope)?;
             Ok((elements, status))
-        })
+        };
+        self.receive_with(call, self.own(), source, tags, Opened(open))
     }
 
     /// Sends the elements of one slice and receives into another, at the same time. So ranks that
@@ -199,6 +200,26 @@ impl Communicator {
             let status = fill(call, &envelope, &mut buffer)?;
             Ok((buffer, status))
         })
+    }
+}
+
+/// A slice that a receive fills.
+struct Filled<'a, T> {
+    call: CallSite,
+    buffer: &'a mut [T],
+}
+
+impl<T: Pod + Send> OpensMessage<Status> for Filled<'_, T> {
+    fn room(&mut self) -> Option<ReceiveRoom<'_>> {
+        Some(ReceiveRoom::new(self.buffer))
+    }
+
+    fn open(self, envelope: Envelope) -> Result<Status, Error> {
+        fill(self.call, &envelope, self.buffer)
+    }
+
+    fn opened(self, status: Status) -> Status {
+        status
     }
 }
 

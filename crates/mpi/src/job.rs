@@ -13,11 +13,13 @@
 //! have, so no message is under way then.
 
 use crate::completion::{Completion, EndedRank};
-use crate::engine::{Engine, SendMode, Sending};
-use crate::envelope::{Envelope, MessageContent, MessageKey, OnMatch};
+use crate::engine::{Engine, PassedMessage, ReceiveRoom, SendMode, Sending};
+use crate::envelope::{Envelope, MessageContent, MessageKey, OnMatch, Status};
 use crate::job_header::{JobHeader, JobMessageKind};
 use crate::mailbox::Mailbox;
 use crate::matching::Pattern;
+use crate::processes::BorrowedBytes;
+use crate::tag::Tag;
 use selvedge_core::internal::CallUnderWay;
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -35,6 +37,13 @@ pub(crate) trait JobLink: Send + Sync + 'static {
     /// Sends a whole message if that is possible at once. `false` if nothing was sent.
     fn try_post(&self, to: usize, header: &JobHeader, bytes: &[u8]) -> bool;
 
+    /// Sends a whole long message by letting the receiver copy it from where it lies, for which
+    /// the caller waits a short time. `false` if nothing was sent. `others_wait` says that other
+    /// threads of the rank wait for messages.
+    fn try_lend(&self, _to: usize, _header: &JobHeader, _bytes: &[u8], _others_wait: bool) -> bool {
+        false
+    }
+
     /// Sends a message after all earlier ones to this rank. It does not wait.
     fn post(&self, to: usize, header: JobHeader, bytes: Vec<u8>, end: PostEnd);
 
@@ -45,7 +54,42 @@ pub(crate) trait JobLink: Send + Sync + 'static {
 }
 
 /// Whether a thread takes a message of another rank at once. Else the message goes to the mailbox.
-pub(crate) type MessageOffer<'a> = dyn FnMut(usize, &JobHeader, &[u8]) -> bool + 'a;
+pub(crate) type MessageOffer<'a> = dyn FnMut(usize, &JobHeader, OfferedBytes<'_>) -> bool + 'a;
+
+/// The bytes of a message that is offered.
+#[derive(Clone, Copy)]
+pub(crate) enum OfferedBytes<'a> {
+    Here(&'a [u8]),
+    /// They lie in another process.
+    Lent(&'a BorrowedBytes<'a>),
+}
+
+impl OfferedBytes<'_> {
+    fn len(self) -> usize {
+        match self {
+            OfferedBytes::Here(bytes) => bytes.len(),
+            OfferedBytes::Lent(bytes) => bytes.len(),
+        }
+    }
+
+    /// Copies the bytes to the begin of `into`, which has room for them. `false` if they are there
+    /// no more.
+    fn copy_to(self, into: &mut [u8]) -> bool {
+        match self {
+            OfferedBytes::Here(bytes) => into[..bytes.len()].copy_from_slice(bytes),
+            OfferedBytes::Lent(bytes) => return bytes.copy_to(into),
+        }
+        true
+    }
+
+    /// The bytes, if they are there still.
+    fn to_vec(self) -> Option<Vec<u8>> {
+        match self {
+            OfferedBytes::Here(bytes) => Some(bytes.to_vec()),
+            OfferedBytes::Lent(bytes) => bytes.to_vec(0),
+        }
+    }
+}
 
 /// One rank of a job, in a process of its own.
 pub(crate) struct JobRank<L> {
@@ -298,14 +342,15 @@ impl<L: JobLink> Engine for JobRank<L> {
         Sending::Underway(completion)
     }
 
-    fn send_at_once(&self, from: usize, to: usize, key: MessageKey, bytes: &[u8]) -> bool {
+    fn send_at_once(&self, from: usize, to: usize, key: MessageKey, bytes: &[u8], may_wait: bool) -> bool {
         // A rank that has ended is an error, which `send` tells.
         if to == from || self.has_ended.load(Ordering::Acquire) {
             return false;
         }
         let MessageKey { context, mark, source, tag } = key;
         let header = JobHeader { kind: JobMessageKind::Message, context, mark, source, tag, answer: 0 };
-        self.link.try_post(to, &header, bytes)
+        may_wait && self.link.try_lend(to, &header, bytes, self.mailbox.load().1 > 0)
+            || self.link.try_post(to, &header, bytes)
     }
 
     fn looks_out(&self) -> bool {
@@ -316,21 +361,38 @@ impl<L: JobLink> Engine for JobRank<L> {
         self.look_out_with(&mut |_, _, _| false, until);
     }
 
-    fn look_out_for(&self, _: usize, wanted: &Pattern, until: &mut dyn FnMut() -> bool) -> Option<Envelope> {
+    fn look_out_for(
+        &self,
+        _: usize,
+        wanted: &Pattern,
+        mut room: Option<ReceiveRoom<'_>>,
+        until: &mut dyn FnMut() -> bool,
+    ) -> Option<PassedMessage> {
         let (passed, has_passed) = (Cell::new(None), Cell::new(false));
-        let mut offer = |_: usize, header: &JobHeader, bytes: &[u8]| {
+        let mut offer = |_: usize, header: &JobHeader, bytes: OfferedBytes<'_>| {
             let JobHeader { kind, context, mark, source, tag, .. } = *header;
             let message = Pattern { context, source: Some(source), tag: Some(tag) };
-            let is_taken = !has_passed.get()
+            let is_wanted = !has_passed.get()
                 && kind == JobMessageKind::Message
                 && wanted.matches(&message)
                 && self.mailbox.lets_pass(&message, wanted);
-            if is_taken {
-                let body = MessageContent::Bytes(bytes.to_vec());
-                passed.set(Some(Envelope { context, mark, source, tag, body, sent: None, matched: None }));
-                has_passed.set(true);
+            if !is_wanted {
+                return false;
             }
-            is_taken
+            let taken = match room.as_mut().and_then(|room| room.of(bytes.len())) {
+                Some(room) => bytes.copy_to(room).then(|| {
+                    let status = Status { source: source as usize, tag: Tag(tag), bytes: bytes.len() };
+                    PassedMessage::InRoom(status)
+                }),
+                None => bytes.to_vec().map(|bytes| {
+                    let body = MessageContent::Bytes(bytes);
+                    let envelope = Envelope { context, mark, source, tag, body, sent: None, matched: None };
+                    PassedMessage::Whole(envelope)
+                }),
+            };
+            has_passed.set(taken.is_some());
+            passed.set(taken);
+            has_passed.get()
         };
         self.look_out_with(&mut offer, &mut || has_passed.get() || until());
         passed.into_inner()
@@ -379,7 +441,7 @@ mod tests {
         }
 
         fn look_out(&self, _: bool, offer: &mut MessageOffer<'_>, until: &mut dyn FnMut() -> bool) {
-            assert_eq!(offer(1, &header(self.0), b"late"), until());
+            assert_eq!(offer(1, &header(self.0), OfferedBytes::Here(b"late")), until());
         }
     }
 
@@ -393,9 +455,26 @@ mod tests {
 
     /// The bytes of the message that a thread gets past the mailbox when it looks for one of tag 5.
     fn passed(job: &JobRank<OfferingLink>) -> Option<Vec<u8>> {
-        let envelope = job.look_out_for(0, &tagged(Some(5)), &mut || false)?;
-        let MessageContent::Bytes(bytes) = envelope.body else { panic!("it came from another process") };
-        Some(bytes)
+        match job.look_out_for(0, &tagged(Some(5)), None, &mut || false)? {
+            PassedMessage::Whole(Envelope { body: MessageContent::Bytes(bytes), .. }) => Some(bytes),
+            other => panic!("there is no room, and the message came from another process: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_message_that_passes_goes_into_the_room_if_it_fits() {
+        let job = JobRank::new(0, 2, Arc::new(OfferingLink(5)));
+        let look = |room: ReceiveRoom<'_>| job.look_out_for(0, &tagged(Some(5)), Some(room), &mut || false);
+        let mut elements = [0_u8; 6];
+        let passed = look(ReceiveRoom::new(&mut elements));
+        assert!(matches!(passed, Some(PassedMessage::InRoom(Status { source: 1, tag: Tag(5), bytes: 4 }))));
+        assert_eq!(elements, *b"late\0\0");
+        // Too short, and of other elements.
+        let mut short = [7_u8; 3];
+        assert!(matches!(look(ReceiveRoom::new(&mut short)), Some(PassedMessage::Whole(_))));
+        let mut longs = [7_u64; 3];
+        assert!(matches!(look(ReceiveRoom::new(&mut longs)), Some(PassedMessage::Whole(_))));
+        assert_eq!((short, longs), ([7; 3], [7; 3]));
     }
 
     #[test]

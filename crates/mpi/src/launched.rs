@@ -4,10 +4,19 @@
 //! `world.rs` starts it, `job.rs` is the engine, and `libmpi` makes the calls of MPI. Messages of
 //! all contexts go through one communicator of MPI that is the engine's own, because MPI keeps no
 //! order between two. The header of a message follows its bytes.
+//!
+//! # Long messages between ranks of one machine
+//! The thread that sends one lends its bytes to the receiver (`processes/lending.rs`), tells it so
+//! in a frame, and looks for messages until the receiver has begun to copy them. MPI would do the
+//! same, but it would have to own the bytes for an unknown time, so it would need a copy of them;
+//! and the receiver would learn of the message before it could say where the bytes are to go. A
+//! loan is taken back after some 0.2 ms, and MPI carries a copy then.
 
-use crate::job::{JobLink, JobRank, MessageOffer, PostEnd, on_an_os_thread};
-use crate::job_header::JobHeader;
-use crate::libmpi::{Collective, Comm, CommListener, MessageLoop, MpiError, MpiMemory, Received};
+use crate::job::{JobLink, JobRank, MessageOffer, OfferedBytes, PostEnd, on_an_os_thread};
+use crate::job_header::{HeaderTail, JobHeader};
+use crate::libmpi::{
+    Collective, Comm, CommListener, FRAME_MAX, MessageLoop, MpiError, MpiMemory, OfferedFrame, Received,
+};
 use crate::processes::{Doorbells, JobSegment, RANKS_MAX, segment_path};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use selvedge_core::internal::CallUnderWay;
@@ -15,6 +24,10 @@ use std::error::Error;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// The shortest message of which the bytes are lent to the receiver: one that fits into no frame
+/// with its header.
+const LENT_MIN: usize = FRAME_MAX - HeaderTail::BYTES_MAX;
 
 /// One rank of a job of MPI.
 pub(crate) struct LaunchedRank {
@@ -26,7 +39,11 @@ pub(crate) struct LaunchedRank {
 }
 
 /// Bytes through a communicator of MPI.
-pub(crate) struct CommLink(Comm);
+pub(crate) struct CommLink {
+    comm: Comm,
+    /// The ranks of this machine.
+    doorbells: Option<Arc<Doorbells>>,
+}
 
 impl LaunchedRank {
     /// Starts MPI, as all ranks of the job do.
@@ -34,12 +51,13 @@ impl LaunchedRank {
         let others = CallUnderWay::new();
         let mpi = on_an_os_thread(MessageLoop::start).await??;
         let comm = mpi.world().dup().await?;
-        let link = Arc::new(CommLink(comm.clone()));
-        let job = Arc::new(JobRank::new(comm.rank(), comm.size(), link));
-        if let Some(doorbells) = doorbells(&comm).await? {
+        let doorbells = doorbells(&comm).await?.map(Arc::new);
+        if let Some(doorbells) = &doorbells {
             begin_on_own_cpu(doorbells.own());
-            comm.ring_by(Arc::new(doorbells));
+            comm.ring_by(doorbells.clone());
         }
+        let link = Arc::new(CommLink { comm: comm.clone(), doorbells });
+        let job = Arc::new(JobRank::new(comm.rank(), comm.size(), link));
         comm.listen_to_frames(job.clone());
         Ok(LaunchedRank { job, mpi: Mutex::new(Some(mpi)), _others: others })
     }
@@ -124,23 +142,39 @@ impl JobLink for CommLink {
     const NAME: &'static str = "MPI";
 
     fn try_post(&self, to: usize, header: &JobHeader, bytes: &[u8]) -> bool {
-        self.0.send_frame(to, [bytes, header.to_tail(self.0.rank()).as_bytes()])
+        self.comm.send_frame(to, [bytes, header.to_tail(self.comm.rank()).as_bytes()])
+    }
+
+    fn try_lend(&self, to: usize, header: &JobHeader, bytes: &[u8], others_wait: bool) -> bool {
+        let Some(doorbells) = self.doorbells.as_ref().filter(|_| bytes.len() >= LENT_MIN) else {
+            return false;
+        };
+        let Some(mut lent) = doorbells.lend(to, bytes) else { return false };
+        let tail = header.to_tail(self.comm.rank());
+        if !self.comm.send_loan(to, &lent, tail.as_bytes()) {
+            return false;
+        }
+        self.comm.watch_loan(others_wait, &lent);
+        if !lent.end() {
+            self.comm.send_late(to, [bytes, tail.as_bytes()].concat());
+        }
+        true
     }
 
     fn post(&self, to: usize, header: JobHeader, mut bytes: Vec<u8>, end: PostEnd) {
-        bytes.extend_from_slice(header.to_tail(self.0.rank()).as_bytes());
-        self.0.send_framed(to, bytes, move |result| match result {
+        bytes.extend_from_slice(header.to_tail(self.comm.rank()).as_bytes());
+        self.comm.send_framed(to, bytes, move |result| match result {
             Ok(_) => end.sent(),
             Err(_) => end.failed(to),
         });
     }
 
     fn look_out(&self, others_wait: bool, offer: &mut MessageOffer<'_>, until: &mut dyn FnMut() -> bool) {
-        let mut offer = |from: usize, message: &[u8]| match JobHeader::split_tail(message, from) {
-            Some((bytes, header)) => offer(from, &header, bytes),
-            None => false,
+        let mut offer = |from: usize, frame: OfferedFrame<'_>| {
+            let Some((bytes, header)) = JobHeader::split_tail(frame.bytes, from) else { return false };
+            offer(from, &header, frame.lent.map_or(OfferedBytes::Here(bytes), OfferedBytes::Lent))
         };
-        self.0.watch(others_wait, &mut offer, until);
+        self.comm.watch(others_wait, &mut offer, until);
     }
 }
 

@@ -51,6 +51,7 @@ pub use collective::{Collected, Collective};
 pub use comm::Comm;
 pub use error::{MpiError, MpiErrorClass};
 pub use family::MpiFamily;
+pub(crate) use frames::{FRAME_MAX, OfferedFrame};
 pub use launcher::{Launched, MpiLauncher};
 pub use library::{LoadError, PATH_VARIABLE};
 pub use memory::MpiMemory;

@@ -16,7 +16,9 @@
 //! | `attendant.rs` | the OS thread that sleeps until another process has something |
 //! | `process_rank.rs` | this process as a rank |
 //! | `peer_watch.rs` | noticing that a process has ended which this one has not started |
-//! | `doorbells.rs` | the bells alone, for the ranks of a job of MPI |
+//! | `doorbells.rs` | bells and loans alone, for the ranks of a job of MPI |
+//! | `loan.rs` | lending memory to another process: the protocol |
+//! | `lending.rs` | a long message that its receiver copies from the sender's memory |
 //!
 //! **Architecture Invariant:** a process that is killed at any instruction leaves the others able
 //! to go on. So no lock lies in shared memory, and each word there has one process that writes it,
@@ -25,6 +27,8 @@
 mod attendant;
 mod bell;
 mod doorbells;
+mod lending;
+mod loan;
 mod local_job;
 mod peer_watch;
 mod primitives;
@@ -35,6 +39,7 @@ mod segment;
 mod started;
 
 pub(crate) use doorbells::Doorbells;
+pub(crate) use lending::{BorrowedBytes, LOAN_BYTES, LentBytes};
 pub use local_job::LocalJob;
 pub(crate) use local_job::RankSeat;
 pub(crate) use process_rank::ProcessRank;

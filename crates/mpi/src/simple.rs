@@ -3,7 +3,7 @@
 //! Each call packs its value (`payload.rs`) and hands it to the communicator. The calls that return
 //! at once, `isend` and the like, give a `Request` (`request.rs`).
 
-use crate::communicator::Communicator;
+use crate::communicator::{Communicator, Opened};
 use crate::engine::SendMode;
 use crate::envelope::Status;
 use crate::error::Error;
@@ -113,10 +113,11 @@ impl Communicator {
         tag: impl Into<Tags>,
     ) -> impl Future<Output = Result<(T, Status), Error>> + Send {
         let (call, source, tags) = (self.call("recv"), source.into(), tag.into());
-        self.receive_with(call, self.own(), source, tags, move |envelope| {
+        let open = move |envelope| {
             let (Value(value), status) = open(call, envelope)?;
             Ok((value, status))
-        })
+        };
+        self.receive_with(call, self.own(), source, tags, Opened(open))
     }
 
     /// Sends one value and receives another, at the same time. So ranks that exchange values do not

@@ -8,7 +8,7 @@
 mod conformance;
 
 use conformance::all;
-use rustix::process::{Signal, getpid, kill_process};
+use rustix::process::{Pid, Signal, getpid, kill_process};
 use selvedge_core::sleep;
 use selvedge_io::EventLoop;
 use selvedge_mpi::processes::LocalJob;
@@ -34,6 +34,7 @@ fn main() -> ExitCode {
     match std::env::var(PROGRAM).as_deref() {
         Ok("cases") => run(every_case),
         Ok("failure") => run(a_failure),
+        Ok("stop") => run(a_stop),
         Ok("departure") => run(a_departure),
         Ok("itself") => starts_itself(),
         Ok("recovery") => run(a_recovery),
@@ -89,6 +90,52 @@ async fn a_failure(world: Communicator) -> Result<(), Error> {
     let error = world.ssend(1, (), 1).await.unwrap_err();
     assert_eq!(error.class(), ErrorClass::Ended, "{error}");
     println!("rank {} has seen it", world.rank());
+    Ok(())
+}
+
+/// A rank is stopped while another one sends to it: short messages, and long ones of which it may
+/// copy the bytes. All of them come whole and in their order.
+async fn a_stop(world: Communicator) -> Result<(), Error> {
+    let length = |number: u64| if number.is_multiple_of(3) { 40_000 } else { 10 };
+    for is_stopped in [false, true, false] {
+        if world.rank() == 1 {
+            world.send(0, (), getpid().as_raw_nonzero().get()).await?;
+            for number in 0..30_u64 {
+                let elements = match number % 4 {
+                    0 => world.recv::<Vec<u64>>(0, ()).await?.0,
+                    1 => world.recv_vec::<u64>(0, ()).await?.0,
+                    _ => {
+                        let mut elements = vec![0_u64; 40_000];
+                        let status = world.recv_into(0, (), &mut elements).await?;
+                        elements.truncate(status.count::<u64>().expect("whole numbers"));
+                        elements
+                    }
+                };
+                assert_eq!(elements, vec![number; length(number)]);
+            }
+            continue;
+        }
+        let (process, _) = world.recv::<i32>(1, ()).await?;
+        if is_stopped {
+            let process = Pid::from_raw(process).expect("no process has the number 0");
+            kill_process(process, Signal::STOP).expect("the rank runs");
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(30));
+                kill_process(process, Signal::CONT).expect("the rank waits for messages");
+            });
+        }
+        for number in 0..30_u64 {
+            let mut elements = vec![number; length(number)];
+            match number % 4 {
+                0 => world.send(1, (), elements.clone()).await?,
+                _ => world.send_slice(1, (), &elements).await?,
+            }
+            // It is not for the receiver any more.
+            elements.fill(u64::MAX);
+        }
+    }
+    world.barrier().await?;
+    println!("rank {} has gone on", world.rank());
     Ok(())
 }
 
@@ -450,6 +497,11 @@ fn start_jobs_with(kind: &str, job: impl Fn(&str, usize) -> (bool, String)) -> u
     let seen = ["rank 0 has seen it", "rank 2 has seen it", "rank 1 has failed: "];
     if succeeded || !seen.iter().all(|seen| text.contains(seen)) {
         println!("{kind}: a failure was not told:\n{text}");
+        failed += 1;
+    }
+    let (succeeded, text) = job("stop", 2);
+    if !succeeded || text.matches(" has gone on").count() != 2 {
+        println!("{kind}: a rank that was stopped:\n{text}");
         failed += 1;
     }
     failed

@@ -2,6 +2,7 @@
 
 use super::{Communicator, revoked};
 use crate::completion::EndedRank;
+use crate::engine::{PassedMessage, ReceiveRoom};
 use crate::envelope::{Envelope, Status};
 use crate::error::{CallSite, Error, ErrorClass};
 use crate::lane::MessageLane;
@@ -10,6 +11,33 @@ use crate::matching::Pattern;
 use crate::tag::{Source, Tags};
 use selvedge_core::budget;
 use std::ops::Deref;
+
+/// What a receive makes of its message.
+pub(crate) trait OpensMessage<T>: Send {
+    /// Where the bytes are to go, if they may go there before the message is opened.
+    fn room(&mut self) -> Option<ReceiveRoom<'_>> {
+        None
+    }
+
+    /// The result of a message.
+    fn open(self, envelope: Envelope) -> Result<T, Error>;
+
+    /// The result of a message with this status, of which the bytes are in the room.
+    fn opened(self, status: Status) -> T;
+}
+
+/// A function that opens a message, and has no room for its bytes.
+pub(crate) struct Opened<F>(pub(crate) F);
+
+impl<T, F: FnOnce(Envelope) -> Result<T, Error> + Send> OpensMessage<T> for Opened<F> {
+    fn open(self, envelope: Envelope) -> Result<T, Error> {
+        (self.0)(envelope)
+    }
+
+    fn opened(self, _: Status) -> T {
+        unreachable!("it has no room")
+    }
+}
 
 impl Communicator {
     /// What a receive or probe asks the mailbox for. `None` if it is of the null rank: it is over
@@ -138,7 +166,7 @@ impl Communicator {
         source: Source,
         tags: Tags,
     ) -> impl Future<Output = Result<Envelope, Error>> + Send {
-        self.receive_with(call, lane, source, tags, Ok)
+        self.receive_with(call, lane, source, tags, Opened(Ok))
     }
 
     /// What `open` makes of the first message that matches, when it comes.
@@ -149,19 +177,26 @@ impl Communicator {
         lane: MessageLane,
         source: Source,
         tags: Tags,
-        open: impl FnOnce(Envelope) -> Result<T, Error> + Send,
+        mut open: impl OpensMessage<T>,
     ) -> impl Future<Output = Result<T, Error>> + Send {
         async move {
             // Paid before, because a message that was taken would be lost if this were dropped
             // here.
             budget::pay(1).await;
+            if self.shared.engine.looks_out() {
+                match self.looked_out(call, lane, source, tags, open.room())? {
+                    Some(PassedMessage::Whole(envelope)) => return open.open(envelope),
+                    Some(PassedMessage::InRoom(status)) => return Ok(open.opened(status)),
+                    None => {}
+                }
+            }
             let mut posted = match self.begin_receive(call, lane, source, tags)? {
-                TakenOrPosted::Taken(arrived) => return open(arrived.into_envelope()),
+                TakenOrPosted::Taken(arrived) => return open.open(arrived.into_envelope()),
                 TakenOrPosted::Posted(posted) => posted,
             };
             posted.wait(call, || awaited_message(call, lane, source, tags)).await;
             match posted.collect() {
-                ReceiveOutcome::Took(arrived) => open(arrived.into_envelope()),
+                ReceiveOutcome::Took(arrived) => open.open(arrived.into_envelope()),
                 outcome => Err(self.in_vain(call, lane, &outcome, source, tags)),
             }
         }
@@ -176,11 +211,6 @@ impl Communicator {
         source: Source,
         tags: Tags,
     ) -> Result<TakenOrPosted<&Mailbox>, Error> {
-        if self.shared.engine.looks_out()
-            && let Some(arrived) = self.looked_out(call, lane, source, tags)?
-        {
-            return Ok(TakenOrPosted::Taken(arrived));
-        }
         let Some((pattern, awaited)) = self.asked(call, lane, source, tags)? else {
             return Ok(TakenOrPosted::Taken(Arrived::of_null_rank()));
         };
@@ -199,17 +229,18 @@ impl Communicator {
         lane: MessageLane,
         source: Source,
         tags: Tags,
-    ) -> Result<Option<Arrived>, Error> {
+        room: Option<ReceiveRoom<'_>>,
+    ) -> Result<Option<PassedMessage>, Error> {
         let Some((pattern, _)) = self.asked(call, lane, source, tags)? else { return Ok(None) };
-        if let Some(arrived) = self.mailbox().try_take(&pattern) {
-            return Ok(Some(arrived));
-        }
-        let mut found = None;
-        let passed = self.shared.engine.look_out_for(self.own_world_rank(), &pattern, &mut || {
-            found = self.mailbox().try_take(&pattern);
-            found.is_some()
-        });
-        Ok(found.or_else(|| passed.map(Arrived::passed)))
+        let mut found = self.mailbox().try_take(&pattern);
+        let passed = match &found {
+            Some(_) => None,
+            None => self.shared.engine.look_out_for(self.own_world_rank(), &pattern, room, &mut || {
+                found = self.mailbox().try_take(&pattern);
+                found.is_some()
+            }),
+        };
+        Ok(found.map(|arrived| PassedMessage::Whole(arrived.into_envelope())).or(passed))
     }
 
     /// The next message of an agreement, of any rank. `None` if there is none and `awaited` has

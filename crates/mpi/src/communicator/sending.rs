@@ -23,7 +23,7 @@ impl Communicator {
     ) -> impl Future<Output = Result<(), Error>> + Send {
         async move {
             budget::pay(1).await;
-            match self.begin_payload(call, to, tag, payload, mode)? {
+            match self.begin(call, to, tag, payload, mode, true)? {
                 None => Ok(()),
                 underway => self.end_send(call, to, underway).await,
             }
@@ -39,28 +39,50 @@ impl Communicator {
         payload: P,
         mode: SendMode,
     ) -> Result<Underway, Error> {
+        self.begin(call, to, tag, payload, mode, false)
+    }
+
+    /// Starts to send a payload. With `may_wait` the caller waits for the end of the send next.
+    fn begin<P: SentPayload>(
+        &self,
+        call: CallSite,
+        to: usize,
+        tag: Tag,
+        payload: P,
+        mode: SendMode,
+        may_wait: bool,
+    ) -> Result<Underway, Error> {
         self.check_peer(to, call)?;
         let moves = self.moves_values(to);
-        if !moves
-            && mode == SendMode::Standard
-            && let Some(bytes) = payload.bytes()
-            && self.send_at_once(to, tag, bytes)
+        let may_go_at_once = !moves && mode == SendMode::Standard;
+        let mut was_tried = !may_wait;
+        if may_go_at_once && let Some(bytes) = payload.bytes() {
+            if self.send_at_once(to, tag, bytes, may_wait) {
+                return Ok(None);
+            }
+            was_tried = true;
+        }
+        let body = pack(call, payload, moves)?;
+        if let MessageContent::Bytes(bytes) = &body
+            && may_go_at_once
+            && !was_tried
+            && self.send_at_once(to, tag, bytes, true)
         {
             return Ok(None);
         }
-        let body = pack(call, payload, moves)?;
         self.start_send(call, self.own(), to, tag, body, mode)
     }
 
     /// Sends bytes to a rank of another process, if that is possible at once. `false` if nothing
     /// was sent, also because of an error, which [`start_send`](Self::start_send) then finds.
-    fn send_at_once(&self, to: usize, tag: Tag, bytes: &[u8]) -> bool {
+    fn send_at_once(&self, to: usize, tag: Tag, bytes: &[u8], may_wait: bool) -> bool {
         if tag > Tag::MAX || self.knows_of_revocation() {
             return false;
         }
         let MessageLane { context, mark, .. } = self.own();
         let key = MessageKey { context, mark, source: self.rank() as u32, tag: tag.0 };
-        self.shared.engine.send_at_once(self.own_world_rank(), self.world_rank(to), key, bytes)
+        let (from, to) = (self.own_world_rank(), self.world_rank(to));
+        self.shared.engine.send_at_once(from, to, key, bytes, may_wait)
     }
 
     /// Starts a send. The completion, if there is one, ends it.

@@ -9,7 +9,7 @@ use super::ongoing::{CallEnd, Ongoing, ongoing};
 use super::orders::{CommId, LoopOrder, NewPlace};
 use super::received::CommListener;
 use super::shared_driver::SharedDriver;
-use crate::processes::Doorbells;
+use crate::processes::{Doorbells, LentBytes};
 use std::fmt;
 use std::sync::Arc;
 
@@ -120,6 +120,21 @@ impl Comm {
         }
     }
 
+    /// Tells a rank of bytes that are lent to it, and of the end of the message that they begin.
+    /// `false` if that is not possible at once.
+    pub(crate) fn send_loan(&self, dest: usize, lent: &LentBytes<'_>, tail: &[u8]) -> bool {
+        let Ok(dest) = self.rank_of("MPI_Isend", dest) else { return false };
+        self.shared.driver.send_frame(self.id(), dest, &[&lent.told(), tail, &[ANNOUNCED]])
+    }
+
+    /// Sends a message of which this rank has [told](Self::send_loan) the other one, and that has
+    /// not been read there.
+    pub(crate) fn send_late(&self, dest: usize, message: Vec<u8>) {
+        if let Ok(dest) = self.rank_of("MPI_Isend", dest) {
+            self.put(LoopOrder::SendLate { comm: self.id(), dest, memory: message.into() });
+        }
+    }
+
     /// Looks for messages on all communicators for a short time, until `until` is true. Only the
     /// message loop looks, if the library wants one OS thread to make all calls. `others_wait` says
     /// that other threads of this process wait for messages. The frames of this communicator are
@@ -130,7 +145,16 @@ impl Comm {
         offer: &mut FrameOffer<'_>,
         until: &mut dyn FnMut() -> bool,
     ) {
-        self.shared.driver.watch(others_wait, &mut OfferedFrames { comm: self.id(), offer }, until);
+        let mut offered = OfferedFrames { comm: self.id(), offer };
+        self.shared.driver.watch(others_wait, &mut offered, &|| false, until);
+    }
+
+    /// As [`watch`](Self::watch), until the receiver has noticed what is lent to it. All messages
+    /// that come go to the listeners.
+    pub(crate) fn watch_loan(&self, others_wait: bool, lent: &LentBytes<'_>) {
+        let mut offered = OfferedFrames { comm: self.id(), offer: &mut |_, _| false };
+        let is_noticed = || lent.are_noticed();
+        self.shared.driver.watch(others_wait, &mut offered, &is_noticed, &mut || lent.are_noticed());
     }
 
     fn put_send(&self, dest: usize, tag: i32, memory: MpiMemory, synchronous: bool, end: CallEnd<MpiMemory>) {

@@ -21,7 +21,7 @@ use super::collective::{CallPlan, Collected};
 use super::comm_line::{CommLine, CommLines};
 use super::error::{MpiError, MpiErrorClass};
 use super::family::MpiHandle;
-use super::frames::{ANNOUNCED, BODY, FRAME, FrameStore, OfferedFrames};
+use super::frames::{ANNOUNCED, BODY, FRAME, FrameStore, LATE, OfferedFrames};
 use super::memory::MpiMemory;
 use super::ongoing::CallEnd;
 use super::orders::{CommId, LoopOrder, LoopOrders, NewPlace, WORLD};
@@ -151,16 +151,16 @@ impl<H: MpiHandle> MpiDriver<H> {
     fn carry_out(&mut self, order: LoopOrder) {
         match order {
             LoopOrder::Send { comm, dest, tag, synchronous, memory, end } => {
-                let Some(line) = self.lines.get(comm) else { return };
-                // SAFETY: the memory goes into the call, by the invariant at the head of the file.
-                let sent = unsafe { self.mpi.send(&line.comm, &memory, dest, tag, synchronous) };
-                line.ring(dest);
-                match sent {
-                    Ok(request) => self.begin(request, Undone::Send(memory, end)),
-                    Err(error) => end.come(Err(error)),
-                }
+                self.send(comm, dest, tag, synchronous, memory, end);
             }
-            LoopOrder::SendBody { comm, dest, memory, end } => self.send_body(comm, dest, memory, end),
+            LoopOrder::SendBody { comm, dest, memory, end } => {
+                let announcement = MpiMemory::from(vec![ANNOUNCED]);
+                self.send(comm, dest, FRAME, false, announcement, CallEnd::of_none("MPI_Isend"));
+                self.send(comm, dest, BODY, false, memory, end);
+            }
+            LoopOrder::SendLate { comm, dest, memory } => {
+                self.send(comm, dest, LATE, false, memory, CallEnd::of_none("MPI_Isend"));
+            }
             LoopOrder::Listen { comm, listener, is_framed } => {
                 let Some(line) = self.lines.get_mut(comm) else { return };
                 line.listener = Some(listener);
@@ -211,19 +211,22 @@ impl<H: MpiHandle> MpiDriver<H> {
         }
     }
 
-    /// Announces a message, and sends it.
-    fn send_body(&mut self, comm: CommId, dest: i32, memory: MpiMemory, end: CallEnd<MpiMemory>) {
-        let announcement = MpiMemory::from(vec![ANNOUNCED]);
-        let none = CallEnd::of_none("MPI_Isend");
-        for (tag, memory, end) in [(FRAME, announcement, none), (BODY, memory, end)] {
-            let Some(line) = self.lines.get(comm) else { return };
-            // SAFETY: the memory goes into the call, by the invariant at the head of the file.
-            let sent = unsafe { self.mpi.send(&line.comm, &memory, dest, tag, false) };
-            line.ring(dest);
-            match sent {
-                Ok(request) => self.begin(request, Undone::Send(memory, end)),
-                Err(error) => end.come(Err(error)),
-            }
+    fn send(
+        &mut self,
+        comm: CommId,
+        dest: i32,
+        tag: i32,
+        synchronous: bool,
+        memory: MpiMemory,
+        end: CallEnd<MpiMemory>,
+    ) {
+        let Some(line) = self.lines.get(comm) else { return };
+        // SAFETY: the memory goes into the call, by the invariant at the head of the file.
+        let sent = unsafe { self.mpi.send(&line.comm, &memory, dest, tag, synchronous) };
+        line.ring(dest);
+        match sent {
+            Ok(request) => self.begin(request, Undone::Send(memory, end)),
+            Err(error) => end.come(Err(error)),
         }
     }
 

@@ -14,6 +14,14 @@
 //! The frames of one sender come in their order, and say the order of its messages: a body takes
 //! the place of its announcement. Receives of frames are posted in advance, so the oldest of them
 //! has the next frame. Bodies are looked for while some are announced.
+//!
+//! # A loan
+//! A longer frame that ends with [`ANNOUNCED`] tells of bytes that the sender has lent
+//! (`processes/lending.rs`): what the reader has to know, and the end of the message. The receiver
+//! copies the bytes at once, wherever they are to go, and the message is whole. A sender that has
+//! its bytes back before that sends them with the tag [`LATE`], which the receiver then looks for
+//! as for a body. Other messages may have gone in between, so a late message has a tag of its own.
+//! A rank lends once at a time, so the loans and the late messages of one sender have one order.
 
 use super::calls::{CommHandle, MessageHead, Mpi, RequestHandle};
 use super::error::MpiError;
@@ -21,18 +29,21 @@ use super::family::MpiHandle;
 use super::memory::MpiMemory;
 use super::orders::CommId;
 use super::scalar::Scalar;
+use crate::processes::{BorrowedBytes, Doorbells, LOAN_BYTES};
 use std::collections::VecDeque;
 
 /// The tag of frames.
 pub(super) const FRAME: i32 = 1;
 /// The tag of messages that were announced.
 pub(super) const BODY: i32 = 0;
+/// The tag of messages of which the sender had lent the bytes, in vain.
+pub(super) const LATE: i32 = 2;
 
 /// The one byte of a frame that announces a message.
 pub(super) const ANNOUNCED: u8 = u8::MAX;
 
 /// The longest frame in bytes: what the libraries send at once, so that a frame needs no answer.
-pub(super) const FRAME_MAX: usize = 4000;
+pub(crate) const FRAME_MAX: usize = 4000;
 
 /// The receives that are posted. MPI looks through them one by one.
 const POSTED: usize = 8;
@@ -44,21 +55,40 @@ pub(super) struct FrameStore<H> {
     posted: VecDeque<(RequestHandle<H>, MpiMemory)>,
     /// The memory of receives that are over.
     free: Vec<MpiMemory>,
-    /// The sources of bodies that have not been found, with their tickets.
-    announced: VecDeque<(i32, u64)>,
+    /// The bodies that have not been found.
+    announced: VecDeque<AnnouncedBody>,
+}
+
+/// A body that has yet to be found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct AnnouncedBody {
+    pub(super) source: i32,
+    /// [`BODY`] or [`LATE`].
+    pub(super) tag: i32,
+    /// Its place in the order of the source's messages.
+    ticket: u64,
 }
 
 /// What a frame says.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FrameRead {
     Whole(Vec<u8>),
-    Announced,
+    /// The message comes with this tag.
+    Announced(i32),
     /// A thread to which the message was offered has taken it.
     Taken,
 }
 
+/// A message that is offered: a frame; or the end of a message, and the bytes before it, which
+/// another process has lent.
+#[derive(Clone, Copy)]
+pub(crate) struct OfferedFrame<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) lent: Option<&'a BorrowedBytes<'a>>,
+}
+
 /// Whether a thread takes a message of this source at once, from where it lies.
-pub(super) type FrameOffer<'a> = dyn FnMut(usize, &[u8]) -> bool + 'a;
+pub(super) type FrameOffer<'a> = dyn FnMut(usize, OfferedFrame<'_>) -> bool + 'a;
 
 /// A thread that looks by itself, to which the frames of a communicator are offered.
 pub(super) struct OfferedFrames<'a, 'b> {
@@ -78,6 +108,7 @@ impl<H: MpiHandle> FrameStore<H> {
         &mut self,
         mpi: &Mpi<H>,
         comm: &CommHandle<H>,
+        doorbells: Option<&Doorbells>,
         offer: Option<&mut FrameOffer<'_>>,
     ) -> Result<Option<(MessageHead, FrameRead)>, MpiError> {
         if self.posted.is_empty() {
@@ -91,11 +122,7 @@ impl<H: MpiHandle> FrameStore<H> {
         };
         let Some((_, memory)) = self.posted.pop_front() else { return Ok(None) };
         let bytes = memory.as_slice().and_then(|bytes| bytes.get(..head.bytes)).unwrap_or(&[]);
-        let frame = match FrameRead::is_announcement(bytes) {
-            true => FrameRead::Announced,
-            false if offer.is_some_and(|offer| offer(head.source as usize, bytes)) => FrameRead::Taken,
-            false => FrameRead::Whole(bytes.to_vec()),
-        };
+        let frame = FrameRead::of(head.source as usize, bytes, doorbells, offer);
         self.free.push(memory);
         Ok(Some((head, frame)))
     }
@@ -110,23 +137,24 @@ impl<H: MpiHandle> FrameStore<H> {
         Ok(())
     }
 
-    /// A body is announced.
-    pub(super) fn announce(&mut self, source: i32, ticket: u64) {
-        self.announced.push_back((source, ticket));
+    /// A body is announced, with this tag.
+    pub(super) fn announce(&mut self, source: i32, tag: i32, ticket: u64) {
+        self.announced.push_back(AnnouncedBody { source, tag, ticket });
     }
 
-    /// A source of which a body is announced: of several, each in turn.
-    pub(super) fn announced(&mut self) -> Option<i32> {
+    /// A body that is announced: of several, each in turn.
+    pub(super) fn announced(&mut self) -> Option<AnnouncedBody> {
         let next = self.announced.pop_front()?;
         self.announced.push_back(next);
-        Some(next.0)
+        Some(next)
     }
 
-    /// A body of this source was found. Its ticket: the first that the source has.
-    pub(super) fn found(&mut self, source: i32) -> Option<u64> {
-        let of_source = self.announced.iter().enumerate().filter(|(_, (other, _))| *other == source);
-        let (place, _) = of_source.min_by_key(|(_, (_, ticket))| *ticket)?;
-        self.announced.remove(place).map(|(_, ticket)| ticket)
+    /// A body of this source was found, with this tag. Its ticket: the first that the source has.
+    pub(super) fn found(&mut self, source: i32, tag: i32) -> Option<u64> {
+        let all = self.announced.iter().enumerate();
+        let of_source = all.filter(|(_, body)| (body.source, body.tag) == (source, tag));
+        let (place, _) = of_source.min_by_key(|(_, body)| body.ticket)?;
+        self.announced.remove(place).map(|body| body.ticket)
     }
 
     /// No frame is received any more. MPI uses no memory of them afterwards.
@@ -141,8 +169,36 @@ impl<H: MpiHandle> FrameStore<H> {
 }
 
 impl FrameRead {
-    fn is_announcement(frame: &[u8]) -> bool {
-        frame == [ANNOUNCED]
+    /// What a frame of this source says. A message is offered first.
+    fn of(
+        source: usize,
+        frame: &[u8],
+        doorbells: Option<&Doorbells>,
+        offer: Option<&mut FrameOffer<'_>>,
+    ) -> FrameRead {
+        let is_taken = |offered| offer.is_some_and(|offer| offer(source, offered));
+        let Some((&ANNOUNCED, told)) = frame.split_last() else {
+            return match is_taken(OfferedFrame { bytes: frame, lent: None }) {
+                true => FrameRead::Taken,
+                false => FrameRead::Whole(frame.to_vec()),
+            };
+        };
+        let Some((loan, bytes)) = told.split_first_chunk::<LOAN_BYTES>() else {
+            return FrameRead::Announced(BODY);
+        };
+        let Some(lent) = doorbells.and_then(|doorbells| doorbells.borrow(source, loan)) else {
+            return FrameRead::Announced(LATE);
+        };
+        if is_taken(OfferedFrame { bytes, lent: Some(&lent) }) {
+            return FrameRead::Taken;
+        }
+        match lent.to_vec(bytes.len()) {
+            Some(mut message) => {
+                message.extend_from_slice(bytes);
+                FrameRead::Whole(message)
+            }
+            None => FrameRead::Announced(LATE),
+        }
     }
 }
 
@@ -153,18 +209,41 @@ mod tests {
 
     #[test]
     fn a_frame_is_a_message_or_announces_one() {
-        assert!(FrameRead::is_announcement(&[ANNOUNCED]));
-        assert!([&[7, 8][..], &[0], &[7, ANNOUNCED], &[]].iter().all(|it| !FrameRead::is_announcement(it)));
+        let read = |frame: &[u8]| FrameRead::of(1, frame, None, None);
+        assert_eq!(read(&[ANNOUNCED]), FrameRead::Announced(BODY));
+        for message in [&[7, 8][..], &[0], &[7, ANNOUNCED, 0], &[]] {
+            assert_eq!(read(message), FrameRead::Whole(message.to_vec()));
+        }
+        // A loan of a rank that lends nothing.
+        let loan = [&[0; LOAN_BYTES][..], &[7, ANNOUNCED]].concat();
+        assert_eq!(read(&loan), FrameRead::Announced(LATE));
+    }
+
+    #[test]
+    fn a_message_is_offered_before_it_is_copied() {
+        let mut offered = Vec::new();
+        let mut offer = |source, frame: OfferedFrame<'_>| {
+            offered.push((source, frame.bytes.to_vec()));
+            true
+        };
+        assert_eq!(FrameRead::of(1, &[7, 8], None, Some(&mut offer)), FrameRead::Taken);
+        assert_eq!(FrameRead::of(1, &[ANNOUNCED], None, Some(&mut offer)), FrameRead::Announced(BODY));
+        assert_eq!(offered, [(1, vec![7, 8])]);
     }
 
     #[test]
     fn bodies_of_a_source_have_the_order_of_their_announcements() {
         let mut frames = FrameStore::<c_int>::new();
-        for (source, ticket) in [(5, 1), (6, 2), (5, 3)] {
-            frames.announce(source, ticket);
+        for (source, tag, ticket) in [(5, BODY, 1), (6, BODY, 2), (5, LATE, 3), (5, BODY, 4)] {
+            frames.announce(source, tag, ticket);
         }
-        assert_eq!([(); 4].map(|()| frames.announced()), [5, 6, 5, 5].map(Some));
-        assert_eq!([5, 5, 5].map(|source| frames.found(source)), [Some(1), Some(3), None]);
-        assert_eq!((frames.announced(), frames.found(6), frames.announced()), (Some(6), Some(2), None));
+        let mut next = || frames.announced().map(|body| (body.source, body.tag));
+        let in_turn = [(5, BODY), (6, BODY), (5, LATE), (5, BODY), (5, BODY)];
+        assert_eq!([(); 5].map(|()| next()), in_turn.map(Some));
+        assert_eq!([5, 5, 5].map(|source| frames.found(source, BODY)), [Some(1), Some(4), None]);
+        assert_eq!(
+            (frames.found(5, LATE), frames.found(6, BODY), frames.announced()),
+            (Some(3), Some(2), None)
+        );
     }
 }

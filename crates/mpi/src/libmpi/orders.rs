@@ -48,6 +48,12 @@ pub(super) enum LoopOrder {
         memory: MpiMemory,
         end: CallEnd<MpiMemory>,
     },
+    /// A message of which the bytes were lent in vain.
+    SendLate {
+        comm: CommId,
+        dest: i32,
+        memory: MpiMemory,
+    },
     Listen {
         comm: CommId,
         listener: Arc<dyn CommListener>,

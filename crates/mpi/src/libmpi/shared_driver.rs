@@ -156,12 +156,14 @@ impl SharedDriver {
         self.is_serialized && self.hold(send) == Some(true)
     }
 
-    /// Looks for messages for a short time, until `until` is true. `others_wait` says that other
-    /// threads of this process wait for messages.
+    /// Looks for messages for a short time, until `until` is true. It is asked when something has
+    /// happened: here, or by what `has_changed` says. `others_wait` says that other threads of this
+    /// process wait for messages.
     pub(super) fn watch(
         &self,
         others_wait: bool,
         offered: &mut OfferedFrames<'_, '_>,
+        has_changed: &dyn Fn() -> bool,
         until: &mut dyn FnMut() -> bool,
     ) {
         if !self.is_serialized {
@@ -179,7 +181,7 @@ impl SharedDriver {
                 let has_happened = (0..looks).any(|_| {
                     hint::spin_loop();
                     // A thread with an order does not wait until all looks are over.
-                    driver.look(WATCHED_MAX, Some(offered)) || self.driver.is_marked()
+                    driver.look(WATCHED_MAX, Some(offered)) || self.driver.is_marked() || has_changed()
                 });
                 has_requests = driver.has_requests();
                 has_happened

@@ -25,12 +25,6 @@ impl Arrived {
         Arrived { envelope: Envelope::of_null_rank(), order: 0 }
     }
 
-    /// A message that a thread has without the mailbox. It has no number, because it is opened at
-    /// once, and never put back.
-    pub(crate) fn passed(envelope: Envelope) -> Arrived {
-        Arrived { envelope, order: 0 }
-    }
-
     pub(crate) fn into_envelope(self) -> Envelope {
         self.envelope
     }

@@ -1,29 +1,37 @@
-//! [`Doorbells`]: the bells of the ranks of a job of MPI that run on this machine.
+//! [`Doorbells`]: what the ranks of a job of MPI that run on one machine share: their bells, and
+//! their loans (`lending.rs`).
 //!
 //! MPI has no descriptor that tells of a message. So a rank that has sent one rings the bell of the
 //! receiver, and the message loop of that rank (`libmpi/message_loop.rs`) sleeps there.
 //! `launched.rs` lets the ranks of a machine find one another's bells.
 
 use super::bell::Bell;
+use super::lending::{BorrowedBytes, LOAN_BYTES, LentBytes};
 use super::rings::{ring, wake};
 use super::segment::JobSegment;
 use rustix::thread::futex;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// The bells of a job's ranks, as far as they are on this machine.
 pub(crate) struct Doorbells {
     segment: Arc<JobSegment>,
     own: usize,
-    /// The place of each rank's bell in the segment.
+    /// The place of each rank in the segment.
     places: Box<[Option<usize>]>,
+    /// For each place, whether that rank has been found unable to read memory of this process.
+    refusals: Box<[AtomicBool]>,
 }
 
 impl Doorbells {
     /// `own` is the place of this rank's bell, and `places` are those of all ranks.
     pub(crate) fn new(segment: JobSegment, own: usize, places: Vec<Option<usize>>) -> Doorbells {
-        Doorbells { segment: Arc::new(segment), own, places: places.into() }
+        // The number of the process is for the readers of its loans.
+        let _ = segment.take_rank(own);
+        let refusals = (0..segment.size()).map(|_| AtomicBool::new(false)).collect();
+        Doorbells { segment: Arc::new(segment), own, places: places.into(), refusals }
     }
 
     /// The place of this rank among the ranks of this machine.
@@ -38,9 +46,13 @@ impl Doorbells {
 
     /// Wakes a rank, if its loop sleeps and its bell is here.
     pub(crate) fn ring(&self, rank: usize) {
-        if let Some(place) = self.places.get(rank).copied().flatten() {
+        if let Some(place) = self.place(rank) {
             ring(self.segment.bell(place));
         }
+    }
+
+    fn place(&self, rank: usize) -> Option<usize> {
+        self.places.get(rank).copied().flatten()
     }
 
     fn bell(&self) -> &Bell {
@@ -68,6 +80,19 @@ impl Doorbells {
         let limit = limit.try_into().ok();
         // However it ends, the caller looks again.
         let _ = futex::wait(self.bell().count(), futex::Flags::empty(), rung, limit.as_ref());
+    }
+
+    /// Lends bytes to a rank, if it is another one of this machine and can read them. A rank lends
+    /// once at a time.
+    pub(crate) fn lend<'a>(&'a self, to: usize, bytes: &'a [u8]) -> Option<LentBytes<'a>> {
+        let place = self.place(to).filter(|&place| place != self.own)?;
+        LentBytes::new(bytes, self.segment.loan(self.own), &self.refusals[place])
+    }
+
+    /// Takes the loan of which a rank has told. `None` if it is over.
+    pub(crate) fn borrow(&self, from: usize, told: &[u8; LOAN_BYTES]) -> Option<BorrowedBytes<'_>> {
+        let place = self.place(from)?;
+        BorrowedBytes::take(self.segment.loan(place), self.segment.process(place)?, told)
     }
 
     /// Ends a sleep of this rank.
@@ -113,5 +138,48 @@ mod tests {
         ours.disarm();
         ours.rouse();
         ours.sleep(rung + 1, Duration::from_secs(1 << 30));
+    }
+
+    #[test]
+    fn what_is_lent_is_copied_once_or_is_back() {
+        let [ours, theirs] = pair();
+        let bytes: Vec<u8> = (0..100_000_u32).map(|it| it as u8).collect();
+
+        let mut lent = ours.lend(1, &bytes).unwrap();
+        assert!(ours.lend(1, &bytes).is_none());
+        let borrowed = theirs.borrow(0, &lent.told()).unwrap();
+        let mut copy = vec![0; bytes.len() + 1];
+        assert!(borrowed.copy_to(&mut copy));
+        assert_eq!(copy[..bytes.len()], bytes);
+        assert_eq!(borrowed.to_vec(0), None);
+        assert!(lent.are_noticed() && lent.end());
+        drop(lent);
+
+        let lent = ours.lend(1, &bytes).unwrap();
+        let borrowed = theirs.borrow(0, &lent.told()).unwrap();
+        let copy = borrowed.to_vec(9).unwrap();
+        assert!(copy == bytes && copy.capacity() >= bytes.len() + 9);
+        drop(lent);
+
+        let mut lent = ours.lend(1, &bytes).unwrap();
+        let told = lent.told();
+        assert!(!lent.end());
+        assert!(theirs.borrow(0, &told).is_none());
+        drop(lent);
+        assert!(theirs.borrow(0, &told).is_none());
+    }
+
+    #[test]
+    fn bytes_are_lent_to_other_ranks_of_this_machine_that_can_read_them() {
+        let [ours, theirs] = pair();
+        assert!(ours.lend(0, b"to itself").is_none());
+        assert!(ours.lend(2, b"to another machine").is_none());
+        let mut lent = ours.lend(1, b"at no address").unwrap();
+        let mut told = lent.told();
+        told[..8].fill(u8::MAX);
+        assert_eq!(theirs.borrow(0, &told).unwrap().to_vec(0), None);
+        assert!(!lent.end());
+        drop(lent);
+        assert!(ours.lend(1, b"it has refused").is_none());
     }
 }

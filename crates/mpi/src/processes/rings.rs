@@ -4,12 +4,18 @@
 //! ring, and `job.rs` what the messages mean. Any OS thread of the process may send, and may
 //! [look](RankRings::look) for what has come. One that finds nothing to do leaves the looking to
 //! `attendant.rs`, by arming the bell.
+//!
+//! # A long message
+//! In place of its bytes the ring may have what the receiver has to know of a loan of them
+//! (`lending.rs`), which a bit of the length says ([`LENT`]). If the receiver finds that the loan
+//! is over, the bytes come later ([`LATE`]), and the other messages of that rank wait for them.
 
 use super::bell::Bell;
+use super::lending::{BorrowedBytes, LOAN_BYTES, LentBytes};
 use super::ring::{RingMemory, RingReader, RingWriter};
 use super::segment::{JobSegment, SegmentRing};
 use crate::completion::EndedRank;
-use crate::job::{JobLink, JobRank, MessageOffer, PostEnd};
+use crate::job::{JobLink, JobRank, MessageOffer, OfferedBytes, PostEnd};
 use crate::job_header::JobHeader;
 use crate::patience::WatchPatience;
 use rustix::thread::futex;
@@ -35,6 +41,8 @@ pub(crate) struct RankRings {
     watchers: AtomicU32,
     /// Whether a thread has looked by itself since the attendant asked last.
     has_watched: AtomicBool,
+    /// For each rank, whether it has been found unable to read memory of this process.
+    refusals: Box<[AtomicBool]>,
     job: OnceLock<Weak<JobRank<RankRings>>>,
 }
 
@@ -60,7 +68,9 @@ struct RingArrivals {
     /// The prefix of the next message, as far as it has come.
     prefix: Vec<u8>,
     /// The message that has begun to come: its header, its length, and its bytes so far.
-    message: Option<(JobHeader, usize, Vec<u8>)>,
+    message: Option<(JobHeader, RingLength, Vec<u8>)>,
+    /// The messages that wait for the bytes of the one before them.
+    held: Option<Vec<(JobHeader, Vec<u8>)>>,
     /// What was read and not released.
     unreleased: usize,
     /// What came made no sense, so the rest of it is read no more.
@@ -70,15 +80,48 @@ struct RingArrivals {
 /// The bytes before those of a message: its length, and its header.
 const PREFIX: usize = 8 + JobHeader::BYTES;
 
+/// The bits of a length: what follows tells of a loan, or is the bytes of one that was over.
+const LENT: u64 = 1 << 63;
+const LATE: u64 = 1 << 62;
+
+/// The shortest message of which the bytes are lent: for a shorter one two copies take less time.
+const LENT_MIN: usize = 16 << 10;
+
+/// What the length before a message says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct RingLength {
+    bytes: usize,
+    form: RingForm,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RingForm {
+    Whole,
+    Lent,
+    Late,
+}
+
+impl RingLength {
+    fn of(word: u64) -> RingLength {
+        let form = match (word & LENT, word & LATE) {
+            (LENT, 0) => RingForm::Lent,
+            (0, LATE) => RingForm::Late,
+            _ => RingForm::Whole,
+        };
+        let bytes = if form == RingForm::Whole { word } else { word & !(LENT | LATE) };
+        RingLength { bytes: usize::try_from(bytes).unwrap_or(usize::MAX), form }
+    }
+}
+
 /// How much is copied before the other side is told, so that both copy at the same time.
 const PIECE: usize = 32 << 10;
 
 /// The looks after which a thread lets others have its CPU: some microseconds.
 const LOOKS: u32 = 64;
 
-fn prefix(length: usize, header: &JobHeader) -> [u8; PREFIX] {
+fn prefix(length: u64, header: &JobHeader) -> [u8; PREFIX] {
     let mut prefix = [0; PREFIX];
-    prefix[..8].copy_from_slice(&(length as u64).to_le_bytes());
+    prefix[..8].copy_from_slice(&length.to_le_bytes());
     prefix[8..].copy_from_slice(&header.to_bytes());
     prefix
 }
@@ -115,6 +158,7 @@ impl RankRings {
             patience: WatchPatience::new(LOOKS),
             watchers: AtomicU32::new(0),
             has_watched: AtomicBool::new(false),
+            refusals: (0..size).map(|_| AtomicBool::new(false)).collect(),
             job: OnceLock::new(),
             segment,
         }
@@ -150,12 +194,17 @@ impl RankRings {
     ///
     /// A thread that calls it after it has armed the bell misses nothing: what comes later rings.
     pub(super) fn look(&self) -> bool {
+        self.look_offering(None)
+    }
+
+    /// As [`look`](Self::look), and offers the long messages that come.
+    fn look_offering(&self, mut offer: Option<&mut MessageOffer<'_>>) -> bool {
         let Some(job) = self.job.get().and_then(Weak::upgrade) else { return false };
         let mut has_happened = false;
         let departures = self.segment.departures();
         for from in (0..self.arrivals.len()).filter(|&from| from != self.rank) {
             if self.arrivals[from].control().has_bytes() {
-                has_happened |= self.take_in(from, &job);
+                has_happened |= self.take_in(from, &job, offer.as_deref_mut());
             }
         }
         if !self.is_empty() {
@@ -167,7 +216,7 @@ impl RankRings {
             for other in (0..self.outgoing.len()).filter(|&other| other != self.rank) {
                 if self.segment.has_departed(other) {
                     // What it has sent before comes first.
-                    self.take_in(other, &job);
+                    self.take_in(other, &job, None);
                     self.lose(other, &job);
                 }
             }
@@ -178,7 +227,12 @@ impl RankRings {
     }
 
     /// Takes in what has come from one rank.
-    fn take_in(&self, from: usize, job: &JobRank<RankRings>) -> bool {
+    fn take_in(
+        &self,
+        from: usize,
+        job: &JobRank<RankRings>,
+        mut offer: Option<&mut MessageOffer<'_>>,
+    ) -> bool {
         let mut has_happened = false;
         let mut incoming = lock(&self.incoming[from]);
         // Its bytes stay in the ring, and a caller that looks on while something happens must end.
@@ -198,7 +252,20 @@ impl RankRings {
             }
             match step {
                 // Under the lock, because the messages of one rank come in order.
-                RingStep::Message(header, bytes) => job.arrived(from, header, bytes),
+                RingStep::Message(header, bytes) => match &mut incoming.held {
+                    None => job.arrived(from, header, bytes),
+                    Some(held) => held.push((header, bytes)),
+                },
+                RingStep::Lent(header, told) => {
+                    let is_whole = self.borrow(from, job, header, &told, offer.as_deref_mut());
+                    incoming.held = (!is_whole).then(Vec::new);
+                }
+                RingStep::Late(header, bytes) => {
+                    job.arrived(from, header, bytes);
+                    for (header, bytes) in incoming.held.take().unwrap_or_default() {
+                        job.arrived(from, header, bytes);
+                    }
+                }
                 RingStep::Piece => {}
                 RingStep::NoMore => return has_happened,
                 RingStep::Nonsense => {
@@ -209,6 +276,54 @@ impl RankRings {
                 }
             }
         }
+    }
+
+    /// Takes in a message of which a rank has lent the bytes. `false` if they were lent no more.
+    fn borrow(
+        &self,
+        from: usize,
+        job: &JobRank<RankRings>,
+        header: JobHeader,
+        told: &[u8; LOAN_BYTES],
+        offer: Option<&mut MessageOffer<'_>>,
+    ) -> bool {
+        let Some(process) = self.segment.process(from) else { return false };
+        let Some(lent) = BorrowedBytes::take(self.segment.loan(from), process, told) else { return false };
+        if offer.is_some_and(|offer| offer(from, &header, OfferedBytes::Lent(&lent))) {
+            return true;
+        }
+        let bytes = lent.to_vec(0);
+        let is_whole = bytes.is_some();
+        bytes.into_iter().for_each(|bytes| job.arrived(from, header, bytes));
+        is_whole
+    }
+
+    /// Writes a message, if there is room for all of it.
+    fn write_whole(&self, to: usize, prefix: &[u8; PREFIX], bytes: &[u8]) -> bool {
+        let mut outgoing = lock(&self.outgoing[to]);
+        let RingSends { writer, queue, is_lost } = &mut *outgoing;
+        if *is_lost || !queue.is_empty() || !writer.has_room(PREFIX + bytes.len()) {
+            return false;
+        }
+        writer.write(prefix);
+        writer.write(bytes);
+        writer.publish();
+        drop(outgoing);
+        self.ring(to);
+        true
+    }
+
+    /// Writes a message behind all that wait for room.
+    fn enqueue(&self, to: usize, prefix: [u8; PREFIX], bytes: Vec<u8>, end: PostEnd) {
+        let mut outgoing = lock(&self.outgoing[to]);
+        if outgoing.is_lost {
+            drop(outgoing);
+            return end.failed(to);
+        }
+        outgoing.queue.push_back(QueuedMessage { prefix, bytes, written: 0, end });
+        self.queued.fetch_add(1, Ordering::Relaxed);
+        drop(outgoing);
+        self.go_on(to);
     }
 
     /// Writes on with the messages to one rank that wait for room.
@@ -258,38 +373,46 @@ impl JobLink for RankRings {
     const NAME: &'static str = "processes";
 
     fn try_post(&self, to: usize, header: &JobHeader, bytes: &[u8]) -> bool {
-        let mut outgoing = lock(&self.outgoing[to]);
-        let RingSends { writer, queue, is_lost } = &mut *outgoing;
-        if *is_lost || !queue.is_empty() || !writer.has_room(PREFIX + bytes.len()) {
+        self.write_whole(to, &prefix(bytes.len() as u64, header), bytes)
+    }
+
+    fn try_lend(&self, to: usize, header: &JobHeader, bytes: &[u8], others_wait: bool) -> bool {
+        if bytes.len() < LENT_MIN {
             return false;
         }
-        writer.write(&prefix(bytes.len(), header));
-        writer.write(bytes);
-        writer.publish();
-        drop(outgoing);
-        self.ring(to);
+        let lent = LentBytes::new(bytes, self.segment.loan(self.rank), &self.refusals[to]);
+        let Some(mut lent) = lent else { return false };
+        let told = lent.told();
+        if !self.write_whole(to, &prefix(told.len() as u64 | LENT, header), &told) {
+            return false;
+        }
+        // A message for another thread goes to the mailbox.
+        let look = || self.look() || lent.are_noticed();
+        self.watch(others_wait, look, &mut || lent.are_noticed());
+        if !lent.end() {
+            let prefix = prefix(bytes.len() as u64 | LATE, header);
+            self.enqueue(to, prefix, bytes.to_vec(), PostEnd::default());
+        }
         true
     }
 
     fn post(&self, to: usize, header: JobHeader, bytes: Vec<u8>, end: PostEnd) {
-        let prefix = prefix(bytes.len(), &header);
-        let mut outgoing = lock(&self.outgoing[to]);
-        if outgoing.is_lost {
-            drop(outgoing);
-            return end.failed(to);
-        }
-        outgoing.queue.push_back(QueuedMessage { prefix, bytes, written: 0, end });
-        self.queued.fetch_add(1, Ordering::Relaxed);
-        drop(outgoing);
-        self.go_on(to);
+        self.enqueue(to, prefix(bytes.len() as u64, &header), bytes, end);
     }
 
-    fn look_out(&self, others_wait: bool, _: &mut MessageOffer<'_>, until: &mut dyn FnMut() -> bool) {
+    fn look_out(&self, others_wait: bool, offer: &mut MessageOffer<'_>, until: &mut dyn FnMut() -> bool) {
+        self.watch(others_wait, || self.look_offering(Some(&mut *offer)), until);
+    }
+}
+
+impl RankRings {
+    /// Looks for a short time, until `until` is true. It is asked when `look` has found something.
+    fn watch(&self, others_wait: bool, look: impl FnMut() -> bool, until: &mut dyn FnMut() -> bool) {
         let bell = self.bell();
         self.watchers.fetch_add(1, Ordering::SeqCst);
         self.has_watched.store(true, Ordering::Relaxed);
         let was_armed = bell.disarm();
-        let has_come = self.patience.look(|| self.look(), until);
+        let has_come = self.patience.look(look, until);
         self.watchers.fetch_sub(1, Ordering::SeqCst);
         if !has_come || others_wait {
             self.has_watched.store(false, Ordering::SeqCst);
@@ -339,6 +462,10 @@ impl RingSends {
 /// What a reader has found.
 enum RingStep {
     Message(JobHeader, Vec<u8>),
+    /// A message of which the bytes are lent, and what its sender has told of them.
+    Lent(JobHeader, [u8; LOAN_BYTES]),
+    /// A message of which the bytes were lent, in vain.
+    Late(JobHeader, Vec<u8>),
     /// A part of a message. There may be more.
     Piece,
     NoMore,
@@ -348,7 +475,8 @@ enum RingStep {
 
 impl RingArrivals {
     fn new(reader: RingReader<SegmentRing>) -> RingArrivals {
-        RingArrivals { reader, prefix: Vec::new(), message: None, unreleased: 0, is_lost: false }
+        let (prefix, message, held) = (Vec::new(), None, None);
+        RingArrivals { reader, prefix, message, held, unreleased: 0, is_lost: false }
     }
 
     fn step(&mut self) -> RingStep {
@@ -360,12 +488,12 @@ impl RingArrivals {
             let Some((length, header)) = self.prefix.split_first_chunk::<8>() else {
                 return RingStep::Nonsense;
             };
-            let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
+            let length = RingLength::of(u64::from_le_bytes(*length));
             let header = header.first_chunk().and_then(JobHeader::from_bytes);
             let mut bytes = Vec::new();
             // The length comes from another process, so one for which there is no memory is not
             // the end of this one.
-            let (Some(header), Ok(())) = (header, bytes.try_reserve_exact(length)) else {
+            let (Some(header), Ok(())) = (header, bytes.try_reserve_exact(length.bytes)) else {
                 return RingStep::Nonsense;
             };
             self.prefix.clear();
@@ -373,13 +501,27 @@ impl RingArrivals {
         }
         let Some((header, length, mut bytes)) = self.message.take() else { return RingStep::NoMore };
         let before = bytes.len();
-        self.unreleased += append(&mut self.reader, &mut bytes, length);
-        if bytes.len() == length {
-            return RingStep::Message(header, bytes);
+        self.unreleased += append(&mut self.reader, &mut bytes, length.bytes);
+        if bytes.len() == length.bytes {
+            return self.read(header, length.form, bytes);
         }
         let is_piece = bytes.len() > before;
         self.message = Some((header, length, bytes));
         if is_piece { RingStep::Piece } else { RingStep::NoMore }
+    }
+
+    /// What a message is that has come whole.
+    fn read(&self, header: JobHeader, form: RingForm, bytes: Vec<u8>) -> RingStep {
+        match (form, &self.held) {
+            (RingForm::Whole, _) => RingStep::Message(header, bytes),
+            (RingForm::Lent, None) => match bytes.as_slice().try_into() {
+                Ok(told) => RingStep::Lent(header, told),
+                Err(_) => RingStep::Nonsense,
+            },
+            (RingForm::Late, Some(_)) => RingStep::Late(header, bytes),
+            // A rank lends once at a time, and sends late only what it has lent.
+            _ => RingStep::Nonsense,
+        }
     }
 }
 
@@ -444,7 +586,7 @@ mod tests {
     fn a_length_for_which_there_is_no_memory_loses_the_rank_and_does_not_abort() {
         for length in [isize::MAX as usize, usize::MAX] {
             let (job, mut writer) = pair();
-            writer.write(&prefix(length, &header(0)));
+            writer.write(&prefix(length as u64, &header(0)));
             writer.publish();
             assert_eq!(looks(job.link()), 1);
             assert!(is_lost(job.link()));

@@ -6,7 +6,7 @@
 //! | what | for |
 //! |---|---|
 //! | [`SegmentHead`], one page | what the segment is, and a count of the processes that have ended |
-//! | [`RankCell`] | each rank: its bell, its process, whether that has ended |
+//! | [`RankCell`] | each rank: its bell, its loan, its process, whether that has ended |
 //! | [`RingControl`] | each pair of ranks: the counts of the ring from one to the other |
 //! | bytes | each pair of ranks: the bytes of that ring |
 //!
@@ -14,6 +14,7 @@
 //! process has taken. Pages that no process touches take no memory.
 
 use super::bell::Bell;
+use super::loan::LoanCell;
 use super::primitives::{AtomicU32, ByteCell, Ordering};
 use super::ring::{RingControl, RingMemory};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, ftruncate, memfd_create};
@@ -36,6 +37,7 @@ const BUILD: u32 = {
     let hash = hashed(0x811c_9dc5, env!("CARGO_PKG_VERSION").as_bytes());
     let hash = hashed(hash, include_bytes!("segment.rs"));
     let hash = hashed(hash, include_bytes!("bell.rs"));
+    let hash = hashed(hash, include_bytes!("loan.rs"));
     let hash = hashed(hash, include_bytes!("ring.rs"));
     let hash = hashed(hash, include_bytes!("rings.rs"));
     hashed(hash, include_bytes!("../job.rs"))
@@ -82,6 +84,7 @@ struct SegmentHead {
 #[repr(C, align(64))]
 struct RankCell {
     bell: Bell,
+    loan: LoanCell,
     /// The process that is this rank, or 0.
     process: AtomicU32,
     has_departed: AtomicU32,
@@ -271,6 +274,11 @@ impl JobSegment {
     /// The bell of a rank.
     pub(crate) fn bell(&self, rank: usize) -> &Bell {
         &self.rank(rank).bell
+    }
+
+    /// The loan of a rank.
+    pub(super) fn loan(&self, rank: usize) -> &LoanCell {
+        &self.rank(rank).loan
     }
 
     /// The process that watches the ranks' processes.

@@ -1,5 +1,5 @@
-//! All interleavings of the protocols in shared memory, the ring and the bell, and of the lock
-//! around MPI.
+//! All interleavings of the protocols in shared memory, the ring, the bell and the loan, and of the
+//! lock around MPI.
 //!
 //! The files of the protocols are compiled here again, with loom's primitives in place of std's.
 #![cfg(loom)]
@@ -7,6 +7,9 @@
 #[allow(dead_code, reason = "the crate uses all of it")]
 #[path = "../../src/processes/bell.rs"]
 mod bell;
+#[allow(dead_code, reason = "the crate uses all of it")]
+#[path = "../../src/processes/loan.rs"]
+mod loan;
 #[allow(dead_code, reason = "the crate uses all of it")]
 #[path = "../../src/libmpi/mail_lock.rs"]
 mod mail_lock;
@@ -16,7 +19,9 @@ mod primitives;
 mod ring;
 
 use bell::Bell;
+use loan::{LoanCell, LoanEnd};
 use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 use mail_lock::MailLock;
 use primitives::{ByteCell, Mutex};
@@ -209,5 +214,54 @@ fn a_holder_serves_the_mail_of_its_thread_first() {
             assert_eq!(served, 1);
         }
         holds.join().unwrap();
+    });
+}
+
+/// The memory of a lender. The kernel reads it for another process while the lender may write.
+struct LentMemory {
+    cell: LoanCell,
+    words: [AtomicU64; 2],
+}
+
+impl LentMemory {
+    fn write(&self, number: u64) {
+        self.words.iter().for_each(|word| word.store(number, Ordering::Relaxed));
+    }
+}
+
+/// A lender lends its memory twice, with other contents, and writes it as soon as it has it back.
+/// The reader takes the loan of which it hears. A copy that counts is of that loan.
+#[test]
+fn a_reader_has_all_bytes_of_a_loan_or_knows_that_it_has_none() {
+    check(|| {
+        let lent =
+            Arc::new(LentMemory { cell: LoanCell::new(), words: [AtomicU64::new(0), AtomicU64::new(0)] });
+        let told = Arc::new(AtomicU64::new(0));
+        let (there, heard) = (lent.clone(), told.clone());
+        let reads = thread::spawn(move || {
+            let number = heard.load(Ordering::Acquire);
+            if number == 0 || !there.cell.take(number) {
+                return 0;
+            }
+            let copy = [0, 1].map(|at: usize| there.words[at].load(Ordering::Relaxed));
+            if !there.cell.give_back(number) {
+                return 0;
+            }
+            assert_eq!(copy, [number; 2]);
+            number
+        });
+        let mut read = 0;
+        for number in [1, 2] {
+            lent.write(number);
+            assert_eq!(lent.cell.lend(), Some(number));
+            told.store(number, Ordering::Release);
+            match lent.cell.end(number) {
+                LoanEnd::Read => read = number,
+                end => assert_eq!(end, LoanEnd::Withdrawn),
+            }
+            lent.write(0);
+            lent.cell.release(number);
+        }
+        assert_eq!(reads.join().unwrap(), read);
     });
 }

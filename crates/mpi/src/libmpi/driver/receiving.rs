@@ -4,7 +4,7 @@ use super::{LONG_MESSAGE, MpiDriver, Undone};
 use crate::libmpi::calls::{MessageHandle, MessageHead};
 use crate::libmpi::error::MpiError;
 use crate::libmpi::family::MpiHandle;
-use crate::libmpi::frames::{BODY, FrameRead, OfferedFrames};
+use crate::libmpi::frames::{AnnouncedBody, FrameRead, OfferedFrames};
 use crate::libmpi::memory::MpiMemory;
 use crate::libmpi::received::Received;
 use selvedge_core::internal::quietly;
@@ -55,7 +55,7 @@ impl<H: MpiHandle> MpiDriver<H> {
         // A message that has begun to come is before this one.
         let is_next = line.incoming.is_empty();
         let offer = offered.filter(|offered| is_next && offered.comm == comm).map(|it| &mut *it.offer);
-        match frames.next(&self.mpi, &line.comm, offer)? {
+        match frames.next(&self.mpi, &line.comm, line.doorbells.as_deref(), offer)? {
             Some((_, FrameRead::Taken)) => Ok(true),
             Some((MessageHead { source, tag, .. }, FrameRead::Whole(message))) => {
                 let message = Received { source: source as usize, tag, memory: message.into() };
@@ -67,27 +67,27 @@ impl<H: MpiHandle> MpiDriver<H> {
                 }
                 Ok(true)
             }
-            Some((MessageHead { source, .. }, FrameRead::Announced)) => {
+            Some((MessageHead { source, .. }, FrameRead::Announced(tag))) => {
                 let ticket = line.incoming.begin(source);
-                frames.announce(source, ticket);
+                frames.announce(source, tag, ticket);
                 Ok(true)
             }
             None => match frames.announced() {
-                Some(source) => self.next_message(place, Some(source)),
+                Some(body) => self.next_message(place, Some(body)),
                 None => Ok(false),
             },
         }
     }
 
-    /// Receives the next message of a communicator; or the next body of a source, which was
-    /// announced.
-    fn next_message(&mut self, place: usize, source: Option<i32>) -> Result<bool, MpiError> {
+    /// Receives the next message of a communicator; or the next body of a source and with a tag
+    /// that were announced.
+    fn next_message(&mut self, place: usize, body: Option<AnnouncedBody>) -> Result<bool, MpiError> {
         let (_, line) = self.lines.at(place);
-        let tag = source.map(|_| BODY);
+        let (source, tag) = (body.map(|body| body.source), body.map(|body| body.tag));
         let Some((head, message)) = self.mpi.find_message(&line.comm, source, tag)? else {
             return Ok(false);
         };
-        let ticket = line.frames.as_mut().and_then(|frames| frames.found(head.source));
+        let ticket = line.frames.as_mut().and_then(|frames| frames.found(head.source, head.tag));
         self.receive(place, head, message, ticket);
         Ok(true)
     }
