@@ -7,17 +7,14 @@
 //! The memory of frames goes round: [`SpareFrames`] gets what the peer has acknowledged. A frame of
 //! a full segment is too long for the quick lists of the C library's allocator.
 
-use crate::outgoing::{OutgoingFrame, PacketLength};
+use crate::outgoing::{LONG, OutgoingFrame, PacketLength};
 use smoltcp::phy::{Checksum, Device, DeviceCapabilities, Medium, RxToken, TxToken};
 use smoltcp::time::Instant;
-use std::num::NonZeroUsize;
 
 /// The longest packet.
 pub(crate) const LONGEST_PACKET: usize = 1500;
 /// The longest frame on the wire: the packet and the Ethernet header.
 const LONGEST: usize = LONGEST_PACKET + 14;
-/// The longest frame that smoltcp makes. The head of its packet has 16 bits for the length.
-pub(crate) const LONG: NonZeroUsize = NonZeroUsize::new(0xFFFF).unwrap();
 /// The allocator is quick for frames that are shorter.
 const SHORT: usize = 1000;
 

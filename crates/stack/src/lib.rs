@@ -62,6 +62,7 @@ pub mod fuzz;
 mod icmp;
 mod options;
 mod outgoing;
+mod questions;
 mod segments;
 mod stack;
 mod tcp;

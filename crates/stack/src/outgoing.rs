@@ -6,12 +6,16 @@
 //! such a frame go as one: a device that divides long segments (TSO) gets it as it is, and for all
 //! others [`OutgoingFrame::for_each`] divides it and makes the sums.
 
-use crate::frames::LONG;
-use crate::segments::{ETHERNET, fill_checksum, heads, marks, number, set_heads, start, with_contents};
+use crate::segments::{
+    ETHERNET, SegmentHead, fill_checksum, heads, marks, number, set_heads, start, with_contents,
+};
 use smoltcp::wire::TcpSeqNumber;
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::Arc;
 
+/// The longest frame before it is divided. The head of its packet has 16 bits for the length.
+pub(crate) const LONG: NonZeroUsize = NonZeroUsize::new(0xFFFF).unwrap();
 /// The bytes of TCP's head without options.
 const PLAIN: usize = 20;
 /// The marks of a segment that ends its direction, and of one that pushes.
@@ -110,16 +114,6 @@ impl SegmentContents {
     pub(crate) fn into_frame(self) -> Option<Vec<u8>> {
         Arc::into_inner(self.frame)
     }
-}
-
-/// What stands in the heads of a segment that goes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SegmentHead {
-    /// Both Ethernet addresses.
-    pub(crate) hardware: [u8; 12],
-    pub(crate) sequence: TcpSeqNumber,
-    pub(crate) acknowledges: TcpSeqNumber,
-    pub(crate) window: u16,
 }
 
 impl OutgoingFrame {

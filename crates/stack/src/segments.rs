@@ -1,7 +1,6 @@
 //! Segments that the stack itself makes and changes. smoltcp makes all others.
 
 use crate::flow::{OpeningOptions, SocketPair};
-use crate::outgoing::SegmentHead;
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::wire::{
     EthernetFrame, EthernetProtocol, IpProtocol, IpRepr, Ipv4Packet, Ipv6Packet, TcpControl, TcpPacket,
@@ -172,6 +171,16 @@ pub(crate) fn with_contents(frame: &[u8], sequence: TcpSeqNumber, contents: &[u8
     TcpPacket::new_unchecked(&mut part[start..]).set_seq_number(sequence);
     fill_checksum(&mut part);
     part
+}
+
+/// What stands in the heads of a segment that goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SegmentHead {
+    /// Both Ethernet addresses.
+    pub(crate) hardware: [u8; 12],
+    pub(crate) sequence: TcpSeqNumber,
+    pub(crate) acknowledges: TcpSeqNumber,
+    pub(crate) window: u16,
 }
 
 /// Puts these values into the heads of a frame. Its checksums are wrong then.

@@ -1,7 +1,7 @@
 //! What a stack sends to itself: its frames for its own addresses go to no wire.
 
 use super::StackEngine;
-use crate::flow::{ask_itself, asked_for};
+use crate::questions::{ask_itself, asked_for};
 use smoltcp::time::Instant;
 use std::net::{IpAddr, Ipv6Addr};
 

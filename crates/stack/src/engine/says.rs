@@ -1,8 +1,7 @@
 //! [`StackSays`]: what all segments of a socket say of what has come.
 
 use crate::flow::{SocketPair, StackSegment};
-use crate::outgoing::SegmentHead;
-use crate::segments::{framed, from_peer, packet};
+use crate::segments::{SegmentHead, framed, from_peer, packet};
 use smoltcp::wire::TcpSeqNumber;
 
 /// What a socket says in each segment: the Ethernet addresses, what it acknowledges, and its

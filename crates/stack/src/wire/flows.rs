@@ -1,8 +1,9 @@
 //! One device for several stacks, each of which gets its share of the flows.
 
 use super::{Receiving, Wire};
-use crate::flow::{Cargo, SocketPair, told_by_question};
+use crate::flow::{Cargo, SocketPair};
 use crate::outgoing::OutgoingFrame;
+use crate::questions::told_by_question;
 use std::fmt;
 use std::future::poll_fn;
 use std::hash::{BuildHasher, RandomState};
