@@ -36,7 +36,7 @@ pub(super) fn run(name: &str, numbers: &[u64]) -> Result<(), String> {
             force(n, |i| (OnceLock::new(), i), |(once, i)| *once.get_or_init(|| *i));
         }
         ("force-arena", &[n]) => force_arena(n),
-        ("join", &[workers, n, cut_off]) => fork_join(workers, n, cut_off),
+        ("join", &[workers, n, cut_off, rounds]) => fork_join(workers, n, cut_off, rounds),
         ("wake-owner", &[others, rounds]) => wake::wake(Tells::Update, others, rounds),
         ("wake-list", &[others, rounds]) => wake::wake(Tells::List, others, rounds),
         ("wake-hole", &[others, rounds]) => holes::wake_hole(others, rounds),
@@ -117,18 +117,19 @@ fn fib_joined(n: u64, cut_off: u64) -> u64 {
     a + b
 }
 
-/// The calls of a `fib` in which each call above the cut-off is a join. The workers have done the
-/// same before they are measured, because the kernel takes some milliseconds to give each a CPU.
-fn fork_join(workers: u64, n: u64, cut_off: u64) {
+/// The calls of a `fib` in which each call above the cut-off is a join, in a number of rounds. The
+/// workers have done the same before they are measured, because the kernel takes some milliseconds
+/// to give each a CPU.
+fn fork_join(workers: u64, n: u64, cut_off: u64, rounds: u64) {
     let (first, answer, last) = Ours::run(workers as usize, Waits::Nothing, async move {
         for _ in 0..ROUNDS_BEFORE {
             black_box(fib_joined(black_box(n), cut_off));
         }
         let first = Times::now();
-        let answer = fib_joined(black_box(n), cut_off);
+        let answer: u64 = (0..rounds).map(|_| fib_joined(black_box(n), cut_off)).sum();
         (first, answer, Times::now())
     });
     // A fib of n has 2 fib (n + 1) - 1 calls.
-    first.print_until(last, 2 * fib(n + 1) - 1);
+    first.print_until(last, rounds * (2 * fib(n + 1) - 1));
     println!("answer {}", answer + fault());
 }

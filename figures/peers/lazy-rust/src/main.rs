@@ -1,6 +1,6 @@
 //! The Rust crates for lazy values and parallel halves.
 //!
-//! usage: lazy-rust force N | join WORKERS N CUT_OFF
+//! usage: lazy-rust force N | join WORKERS N CUT_OFF ROUNDS
 //! Prints `name value` lines: the answer that is checked, and nanoseconds.
 
 /// The clocks of our program for `force`.
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     let numbers: Vec<u64> = words.iter().skip(1).filter_map(|word| word.parse().ok()).collect();
     match (words.first().map(String::as_str), numbers.as_slice()) {
         (Some("force"), &[n]) => force(n),
-        (Some("join"), &[workers, n, cut_off]) => fork_join(workers, n, cut_off),
+        (Some("join"), &[workers, n, cut_off, rounds]) => fork_join(workers, n, cut_off, rounds),
         _ => return ExitCode::from(2),
     }
     ExitCode::SUCCESS
@@ -69,9 +69,10 @@ fn fib_joined(n: u64, cut_off: u64) -> u64 {
     a + b
 }
 
-/// The calls of a `fib` in which each call above the cut-off is a join. The pool has done the same
-/// before it is measured, because the kernel takes some milliseconds to give each worker a CPU.
-fn fork_join(workers: u64, n: u64, cut_off: u64) {
+/// The calls of a `fib` in which each call above the cut-off is a join, in a number of rounds. The
+/// pool has done the same before it is measured, because the kernel takes some milliseconds to give
+/// each worker a CPU.
+fn fork_join(workers: u64, n: u64, cut_off: u64, rounds: u64) {
     let pool =
         ThreadPoolBuilder::new().num_threads(workers as usize).build().expect("the system has threads");
     let (first, answer, last) = pool.install(|| {
@@ -79,11 +80,11 @@ fn fork_join(workers: u64, n: u64, cut_off: u64) {
             black_box(fib_joined(black_box(n), cut_off));
         }
         let first = Times::now();
-        let answer = fib_joined(black_box(n), cut_off);
+        let answer: u64 = (0..rounds).map(|_| fib_joined(black_box(n), cut_off)).sum();
         (first, answer, Times::now())
     });
     // A fib of n has 2 fib (n + 1) - 1 calls.
-    let calls = 2 * fib(n + 1) - 1;
+    let calls = rounds * (2 * fib(n + 1) - 1);
     first.print_as("ns", last, calls);
     println!("wall_ns {:.4}", (last.wall - first.wall).as_nanos() as f64 / calls as f64);
     println!("answer {answer}");
