@@ -5,7 +5,7 @@
 //! [`FieldLine::first`] takes, the parser takes for the same field; it need not take all that the
 //! parser takes. A fuzz target holds the two against each other.
 
-/// A line of a head that has a field, with the CRLF at its end.
+/// A line of a head that has a field, with the line end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldLine<'h> {
     /// The name, as the server wrote it.
@@ -30,6 +30,13 @@ impl<'h> FieldLine<'h> {
     /// value without control bytes, and CRLF.
     #[inline]
     pub(crate) fn first(head: &'h [u8]) -> Option<FieldLine<'h>> {
+        FieldLine::first_of_program(head).filter(|field| field.line.ends_with(b"\r\n"))
+    }
+
+    /// The field at the front of a head that a CGI program or its like has written, if its line is
+    /// a usual one: a name of token characters, a value without control bytes, and CRLF or LF.
+    #[inline]
+    pub fn first_of_program(head: &'h [u8]) -> Option<FieldLine<'h>> {
         let name_len = head.iter().position(|&byte| !IS_TOKEN[usize::from(byte)])?;
         if name_len == 0 || head[name_len] != b':' {
             return None;
@@ -39,10 +46,11 @@ impl<'h> FieldLine<'h> {
             start += 1;
         }
         let mut end = start + text_len(&head[start..]);
-        if !head[end..].starts_with(b"\r\n") {
-            return None;
-        }
-        let line = &head[..end + "\r\n".len()];
+        let line = match head[end..] {
+            [b'\r', b'\n', ..] => &head[..end + "\r\n".len()],
+            [b'\n', ..] => &head[..end + "\n".len()],
+            _ => return None,
+        };
         while end > start && head[end - 1] == b' ' {
             end -= 1;
         }
@@ -104,9 +112,14 @@ mod tests {
             let parts = [found.name, found.value, found.line].map(|part| str::from_utf8(part).unwrap());
             assert_eq!(parts, [name, value, line], "{head:?}");
         }
-        for head in ["", "A", "A:", "A: b", "A: b\r", "A: b\n", "A : b\r\n", ": b\r\n", " A: b\r\n", "\r\n"] {
+        for head in ["", "A", "A:", "A: b", "A: b\r", "A : b\r\n", ": b\r\n", " A: b\r\n", "\r\n"] {
+            assert_eq!(FieldLine::first_of_program(head.as_bytes()), None, "{head:?}");
             assert_eq!(FieldLine::first(head.as_bytes()), None, "{head:?}");
         }
+        let head = b"A: b \nC: d\n";
+        let field = FieldLine { name: b"A", value: b"b", line: b"A: b \n" };
+        assert_eq!(FieldLine::first_of_program(head), Some(field));
+        assert_eq!(FieldLine::first(head), None);
     }
 
     #[test]

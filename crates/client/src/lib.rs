@@ -73,6 +73,7 @@ pub use exchange::OnInterim;
 pub use field_line::{FieldLine, TakeFields};
 pub use plain::{PlainReply, WholeAnswer};
 pub use pool::ConnectionPool;
+pub use read_room::ReadRoom;
 pub use request_body::RequestBody;
 pub use request_builder::RequestBuilder;
 pub use switched::Switched;

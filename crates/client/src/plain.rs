@@ -23,7 +23,7 @@ pub struct WholeAnswer {
 impl WholeAnswer {
     /// The answer that is all of `read`.
     pub(crate) fn new(read: Vec<u8>, extent: &WholeExtent) -> WholeAnswer {
-        let mut content = Bytes::from_owner(ReadRoom(read));
+        let mut content = Bytes::from(ReadRoom(read));
         content.advance(extent.head_bytes);
         WholeAnswer { status: extent.status, content }
     }

@@ -1,10 +1,12 @@
 //! [`ReadRoom`]: room for an answer that comes as a whole, which the OS thread uses again.
 //!
 //! `exchange.rs` takes it when a connection may have bytes, and `plain.rs` makes the answer of it.
-//! An allocation of this size has the allocator join its free pieces, which costs more than the
-//! read of a short head.
+//! A client of another protocol does the same. An allocation of this size has the allocator join
+//! its free pieces, which costs more than the read of a short head.
 
+use bytes::Bytes;
 use std::cell::Cell;
+use std::ops::{Deref, DerefMut};
 
 /// The room for the head of an answer, and for a small body behind it.
 pub(crate) const ROOM_BYTES: usize = 4 << 10;
@@ -16,8 +18,47 @@ thread_local! {
     static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Bytes that were read. Their room is kept for the next [`room`] when they are dropped.
-pub(crate) struct ReadRoom(pub(crate) Vec<u8>);
+/// Bytes that were read of a connection. When the last part of them is dropped, its OS thread keeps
+/// their room for the next ones.
+///
+/// # Examples
+/// ```
+/// use selvedge::client::{Bytes, ReadRoom};
+///
+/// let mut room = ReadRoom::empty();
+/// assert!(room.capacity() >= 4096);
+/// room.extend_from_slice(b"head and content");
+/// assert_eq!(&Bytes::from(room)[9..], b"content");
+/// ```
+#[derive(Debug)]
+pub struct ReadRoom(pub(crate) Vec<u8>);
+
+impl ReadRoom {
+    /// Room for 4 KiB at least.
+    pub fn empty() -> ReadRoom {
+        ReadRoom(room())
+    }
+}
+
+impl Deref for ReadRoom {
+    type Target = Vec<u8>;
+
+    fn deref(&self) -> &Vec<u8> {
+        &self.0
+    }
+}
+
+impl DerefMut for ReadRoom {
+    fn deref_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.0
+    }
+}
+
+impl From<ReadRoom> for Bytes {
+    fn from(room: ReadRoom) -> Bytes {
+        Bytes::from_owner(room)
+    }
+}
 
 /// An empty vector with at least [`ROOM_BYTES`] of room.
 pub(crate) fn room() -> Vec<u8> {
@@ -46,7 +87,6 @@ impl Drop for ReadRoom {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytes::Bytes;
 
     #[test]
     fn room_is_used_again_when_the_last_part_is_dropped() {
