@@ -184,8 +184,8 @@ impl Cgi {
     async fn answer(&self, request: Request) -> Result<Response, StatusCode> {
         let (parts, body) = request.into_parts();
         let target = self.place.find(parts.uri.path()).await?;
-        let program = String::from_utf8_lossy(&target.name).into_owned();
-        let file = PathBuf::from(OsStr::from_bytes(&target.file));
+        let program = String::from_utf8_lossy(target.name()).into_owned();
+        let file = PathBuf::from(OsStr::from_bytes(target.file()));
         let is_raw = file.file_name().is_some_and(|name| name.as_bytes().starts_with(b"nph-"));
         let (length, body) = self.spool.with_length(body).await.map_err(|why| {
             if let SpoolFailure::File(error) = &why {

@@ -11,13 +11,14 @@ use selvedge_core::now;
 use selvedge_handler::{Body, BodyError, Caller, Cause, PlainOutcome, Request, Response, Source};
 use selvedge_io::time::sleep_until;
 use selvedge_scope::{Selected, select};
+use std::borrow::Borrow;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// A request that takes no longer is not looked after, because the look takes a system call.
-const UNATTENDED: Duration = Duration::from_millis(50);
+pub(crate) const UNATTENDED: Duration = Duration::from_millis(50);
 
 /// The status in the log for a client that has left before the response.
 const LEFT: u16 = 499;
@@ -25,9 +26,9 @@ const LEFT: u16 = 499;
 /// Waits for the client's departure.
 type Departure = Pin<Box<dyn Future<Output = ()>>>;
 
-async fn departure(caller: Caller) {
+async fn departure(caller: impl Borrow<Caller>) {
     sleep_until(now() + UNATTENDED).await;
-    caller.left().await;
+    caller.borrow().left().await;
 }
 
 /// Calls `answer` for a request, and drops the answer and its body when the client has left.
@@ -45,7 +46,7 @@ pub(crate) async fn attended_plain(
     caller: &Caller,
     answer: Pin<&mut impl Future<Output = PlainOutcome>>,
 ) -> PlainOutcome {
-    match select((answer, departure(caller.clone()))).await {
+    match select((answer, departure(caller))).await {
         Selected::First(PlainOutcome::Response(response)) => {
             with_attended_body(*response, caller.clone()).into()
         }

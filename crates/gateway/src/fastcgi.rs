@@ -16,7 +16,7 @@ use crate::cgi::head::{self, ProgramHead};
 use crate::cgi::place::Place;
 use crate::cgi::redirects::LocalRedirects;
 use crate::cgi::spool::{Spool, SpoolFailure};
-use crate::cgi::variables::{ProgramTarget, ServerNames, ToldRequest, each_variable};
+use crate::cgi::variables::{ProgramTarget, ServerNames, ToldRequest, each_fixed_variable, each_variable_of};
 use crate::departure::attended;
 use crate::error_log::ErrorLog;
 use crate::proxy::{is_idempotent, plain};
@@ -29,12 +29,13 @@ use selvedge_client::Address;
 use selvedge_handler::{
     Body, Caller, DynHandler, Handler, PlainCall, PlainRequest, Request, Response, has_content,
 };
+use std::cell::OnceCell;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use talk::{ApplicationFailure, Limits, OutgoingRequest, Scratch, Talk};
+use talk::{ApplicationFailure, Limits, OutgoingRequest, Scratch, Talk, TalkTerms};
 
 /// An application behind FastCGI: PHP-FPM, or any program that speaks the protocol.
 ///
@@ -78,6 +79,8 @@ struct ApplicationAccess {
     known: Rc<KnownScripts>,
     scratch: Scratch,
     server: ServerNames,
+    /// The parameters that all requests share, when they have been made.
+    fixed: OnceCell<Vec<u8>>,
     connect_limit: Duration,
     limits: Limits,
     spool: Spool,
@@ -98,6 +101,7 @@ impl FastCgi {
             known: Rc::default(),
             scratch: Scratch::default(),
             server: ServerNames::default(),
+            fixed: OnceCell::new(),
             connect_limit: Duration::from_secs(5),
             limits: Limits { send: Duration::from_secs(30), read: Duration::from_secs(60) },
             spool: Spool::default(),
@@ -109,7 +113,9 @@ impl FastCgi {
 
     /// Its parts, to be changed while it is made.
     fn parts(&mut self) -> &mut ApplicationAccess {
-        Rc::make_mut(&mut self.0)
+        let access = Rc::make_mut(&mut self.0);
+        access.fixed.take();
+        access
     }
 
     /// An application that runs the scripts below a directory, which have names that end in
@@ -234,14 +240,9 @@ impl ApplicationAccess {
     /// may be no file.
     fn named(&self, path: &str) -> Result<Option<ProgramTarget>, StatusCode> {
         let mut names = self.place.names(path)?;
-        let Some(suffix) = &self.suffix else {
-            let mut whole = self.place.target(&names, 0);
-            whole.name.pop();
-            whole.info = [b"/", &names[..]].concat();
-            return Ok(Some(whole));
-        };
+        let Some(suffix) = &self.suffix else { return Ok(Some(self.place.whole(&names))) };
         if let Some(index) = self.place.index.as_ref().filter(|_| names.is_empty() || names.ends_with(b"/")) {
-            names.extend_from_slice(index.as_bytes());
+            names.to_mut().extend_from_slice(index.as_bytes());
         }
         let ends = names.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
         let end = ends.chain([names.len()]).find(|end| names[..*end].ends_with(suffix.as_bytes()));
@@ -259,12 +260,21 @@ impl ApplicationAccess {
         Ok(self.place.target(fallback.as_bytes(), fallback.len()))
     }
 
-    /// The beginning of a request: all but its body.
-    fn beginning(&self, request: &ToldRequest<'_>, target: &ProgramTarget) -> Vec<u8> {
-        let mut out = Vec::with_capacity(request.variable_bytes(target));
+    /// The beginning of a request: all but its body. There is room for `more` bytes behind it.
+    fn beginning(&self, request: &ToldRequest<'_>, target: &ProgramTarget, more: usize) -> Vec<u8> {
+        let (root, server) = (&self.place.root, &self.server);
+        let fixed = self.fixed.get_or_init(|| {
+            let mut fixed = Vec::new();
+            each_fixed_variable(root, server, |name, value| {
+                record::put_pair(name.as_bytes(), value, &mut fixed);
+            });
+            fixed
+        });
+        let mut out = Vec::with_capacity(fixed.len() + request.variable_bytes(target) + more);
         record::put_begin(talk::REQUEST, &mut out);
         record::put_params(talk::REQUEST, &mut out, |out| {
-            each_variable(request, target, &self.place.root, &self.server, |name, value| {
+            out.extend_from_slice(fixed);
+            each_variable_of(request, target, root, server, |name, value| {
                 record::put_pair(name.as_bytes(), value, out);
             });
         });
@@ -274,7 +284,7 @@ impl ApplicationAccess {
     async fn answer(self: &Rc<Self>, request: Request) -> Result<Response, StatusCode> {
         let (parts, body) = request.into_parts();
         let target = self.target(parts.uri.path()).await?;
-        let program = String::from_utf8_lossy(&target.name).into_owned();
+        let program = String::from_utf8_lossy(target.name());
         let (length, body) = self.spool.with_length(body).await.map_err(|why| {
             if let SpoolFailure::File(error) = &why {
                 self.log.say(&program, &error.to_string());
@@ -282,8 +292,9 @@ impl ApplicationAccess {
             why.status()
         })?;
         let peer = parts.extensions.get::<Caller>().and_then(Caller::peer);
-        let beginning = self.beginning(&ToldRequest::of(&parts, peer, Some(length)), &target);
-        let asked = self.ask(beginning, body, is_idempotent(&parts), &program).await;
+        let beginning = self.beginning(&ToldRequest::of(&parts, peer, Some(length)), &target, 0);
+        let outgoing = OutgoingRequest::new(beginning, body);
+        let asked = self.ask(&outgoing, is_idempotent(&parts), &program).await;
         let parsed = asked.and_then(|(talk, head)| {
             let head = head::parse(&head, false).map_err(ApplicationFailure::BadHead)?;
             Ok((talk, head))
@@ -327,19 +338,12 @@ impl ApplicationAccess {
     /// closed is replaced once.
     async fn ask(
         &self,
-        beginning: Vec<u8>,
-        body: Body,
+        outgoing: &OutgoingRequest,
         may_repeat: bool,
         program: &str,
     ) -> Result<(Talk, Bytes), ApplicationFailure> {
-        let outgoing = OutgoingRequest::new(beginning, body);
-        let begin = |stream| {
-            let log = self.log.clone();
-            let back = talk::Back { keeping: self.keeping.clone(), address: self.address.clone() };
-            Talk::begin(stream, &outgoing, self.limits, back, &self.scratch, log, program.to_owned())
-        };
         if let Some(stream) = self.keeping.pool().take(&self.address) {
-            let mut talk = begin(stream);
+            let mut talk = Talk::begin(stream, outgoing, self.terms(program));
             match self.keeping.on_kept(talk.head()).await {
                 Ok(head) => return Ok((talk, head)),
                 Err(ApplicationFailure::Closed(_)) if may_repeat && outgoing.is_whole() => {}
@@ -348,13 +352,31 @@ impl ApplicationAccess {
         }
         // In a box, because most requests find a kept connection, and the whole future is copied
         // when it is made.
-        Box::pin(async {
-            let stream = self.address.connect(self.connect_limit).await;
-            let mut talk = begin(stream.map_err(ApplicationFailure::NotConnected)?);
-            let head = self.keeping.on_new(talk.head()).await?;
-            Ok((talk, head))
-        })
-        .await
+        Box::pin(self.ask_anew(outgoing, program)).await
+    }
+
+    /// Sends a request on a new connection, and reads the head of its answer.
+    async fn ask_anew(
+        &self,
+        outgoing: &OutgoingRequest,
+        program: &str,
+    ) -> Result<(Talk, Bytes), ApplicationFailure> {
+        let stream = self.address.connect(self.connect_limit).await;
+        let stream = stream.map_err(ApplicationFailure::NotConnected)?;
+        let mut talk = Talk::begin(stream, outgoing, self.terms(program));
+        let head = self.keeping.on_new(talk.head()).await?;
+        Ok((talk, head))
+    }
+
+    /// The terms of a request for this program.
+    fn terms(&self, program: &str) -> TalkTerms {
+        TalkTerms {
+            limits: self.limits,
+            back: talk::Back { keeping: self.keeping.clone(), address: self.address.clone() },
+            scratch: self.scratch.clone(),
+            log: self.log.clone(),
+            program: program.to_owned(),
+        }
     }
 }
 

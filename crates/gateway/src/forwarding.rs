@@ -107,6 +107,23 @@ pub(crate) fn fate_of_line(name: &[u8], value: &[u8]) -> LineFate {
     }
 }
 
+/// Appends the line of a field, which lies in `lines`. Most lines are copied in one piece.
+pub(crate) fn put_line(lines: &[u8], name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    let start = name.as_ptr().addr() - lines.as_ptr().addr();
+    let (colon, end) = (start + name.len(), start + name.len() + ": ".len() + value.len());
+    if let Some(line) = lines.get(start..end + "\r\n".len())
+        && lines[colon..].starts_with(b": ")
+        && line.ends_with(b"\r\n")
+        && (value.is_empty() || value.as_ptr() == lines[colon + ": ".len()..].as_ptr())
+    {
+        out.extend_from_slice(line);
+        return;
+    }
+    for part in [name, b": ", value, b"\r\n"] {
+        out.extend_from_slice(part);
+    }
+}
+
 /// Whether a field says what earlier proxies said of a client.
 pub(crate) fn is_of_earlier_proxies(name: &[u8]) -> bool {
     let is = |known: &[u8]| name.eq_ignore_ascii_case(known);

@@ -2,13 +2,36 @@
 //! hold. `fuzz/fuzz_targets` has one target for each function. The module is public and hidden for
 //! that.
 
-use crate::cgi::head::{HEAD_BYTES_MAX, ProgramHead, length, parse};
-use crate::fastcgi::record::{self, RecordDecoder};
+use crate::cgi::head::{HEAD_BYTES_MAX, ProgramHead, length, lines, parse};
+use crate::fastcgi::record::{self, Ended, RecordDecoder, kind};
+use selvedge_handler::FieldLines;
 
 /// The parser of programs' heads: every prefix of a head is incomplete, and what it accepts can be
-/// sent to a client.
+/// sent to a client. What is read as lines is a document for the parser.
 pub fn program_heads(data: &[u8]) {
-    let Ok(Some(end)) = length(data) else { return };
+    let read = lines(data);
+    let Ok(Some(end)) = length(data) else {
+        assert_eq!(read, None, "a head without an end");
+        return;
+    };
+    if let Some(read) = read {
+        assert_eq!(read.head_bytes, end);
+        let Ok(ProgramHead::Document { status, mut fields, length }) = parse(&data[..end], false) else {
+            panic!("it is no document");
+        };
+        assert_eq!((read.status, read.length), (status, length));
+        assert_eq!(read.names_server, fields.contains_key(http::header::SERVER));
+        assert_eq!(read.names_date, fields.contains_key(http::header::DATE));
+        // The engine writes it.
+        fields.remove(http::header::CONTENT_LENGTH);
+        let lines = FieldLines::new(&read.lines);
+        let mut lines: Vec<_> = lines.map(|(name, value)| (name.to_ascii_lowercase(), value)).collect();
+        let fields = fields.iter().map(|(name, value)| (name.as_str().into(), value.as_bytes()));
+        let mut fields: Vec<_> = fields.collect();
+        lines.sort();
+        fields.sort();
+        assert_eq!(lines, fields);
+    }
     assert!(end <= data.len() && end <= HEAD_BYTES_MAX);
     for cut in 0..end {
         assert_eq!(length(&data[..cut]), Ok(None), "a prefix of {cut} bytes");
@@ -54,6 +77,23 @@ pub fn records(data: &[u8]) {
     let whole = run(data.len());
     assert_eq!(whole, run(1));
     assert_eq!(whole, run(3));
+    for request in [0, 1] {
+        let mut moved = data.to_vec();
+        let output = record::whole_output(&mut moved, request);
+        // The last record is the only one that is no output.
+        let expected = whole.as_ref().ok().filter(|(_, open)| open.is_empty()).and_then(|(all, _)| {
+            let ((kind::END, id, end), output) = all.split_last()? else { return None };
+            let is_output = |(of, id, _): &(u8, u16, Vec<u8>)| *of == kind::STDOUT && *id == request;
+            let is_complete = *id == request && record::end(end) == Ok(Ended::Complete);
+            (is_complete && output.iter().all(is_output))
+                .then(|| output.iter().flat_map(|(.., content)| content.clone()).collect::<Vec<u8>>())
+        });
+        match output {
+            Some(output) => assert_eq!(Some(&moved[output]), expected.as_deref()),
+            // A padding may be cut off, or a head, behind the records that the decoder has seen.
+            None => assert_eq!(moved, data),
+        }
+    }
     if let Ok(pairs) = record::pairs(data) {
         let mut again = Vec::new();
         pairs.iter().for_each(|(name, value)| record::put_pair(name, value, &mut again));

@@ -6,7 +6,7 @@
 //! trailers, with options of its own in `Connection`; an answer in pieces. A test sends the same
 //! requests both ways.
 
-use crate::forwarding::{Hop, LineFate, fate_of_line, is_of_earlier_proxies};
+use crate::forwarding::{Hop, LineFate, fate_of_line, is_of_earlier_proxies, put_line};
 use selvedge_client::{FieldLine, TakeFields, WholeAnswer};
 use selvedge_handler::{PlainAnswer, PlainRequest};
 
@@ -84,23 +84,6 @@ impl PassedLines {
         let status = answer.status();
         let (lines, content) = (lines.into(), answer.into_content().into());
         PlainAnswer { status, lines, names_server, names_date, content }
-    }
-}
-
-/// Appends the line of a field, which lies in `lines`. Most lines are copied in one piece.
-fn put_line(lines: &[u8], name: &[u8], value: &[u8], out: &mut Vec<u8>) {
-    let start = name.as_ptr().addr() - lines.as_ptr().addr();
-    let (colon, end) = (start + name.len(), start + name.len() + ": ".len() + value.len());
-    if let Some(line) = lines.get(start..end + "\r\n".len())
-        && lines[colon..].starts_with(b": ")
-        && line.ends_with(b"\r\n")
-        && (value.is_empty() || value.as_ptr() == lines[colon + ": ".len()..].as_ptr())
-    {
-        out.extend_from_slice(line);
-        return;
-    }
-    for part in [name, b": ", value, b"\r\n"] {
-        out.extend_from_slice(part);
     }
 }
 

@@ -8,19 +8,45 @@ use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST};
 use http::request::Parts;
 pub use selvedge_handler::Authenticated;
 use selvedge_handler::PlainRequest;
-use selvedge_http::response::put_number;
 use std::net::IpAddr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// The program that a path names, and the rest of the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProgramTarget {
-    /// The program's file, below `root`.
-    pub(crate) file: Vec<u8>,
+    /// The three texts, one behind the other.
+    texts: Vec<u8>,
+    file_bytes: usize,
+    name_bytes: usize,
+}
+
+impl ProgramTarget {
+    /// The target with the concatenations of the parts of each text.
+    pub(crate) fn new(file: [&[u8]; 3], name: [&[u8]; 3], info: [&[u8]; 2]) -> ProgramTarget {
+        let bytes = |parts: &[&[u8]]| parts.iter().map(|part| part.len()).sum::<usize>();
+        let (file_bytes, name_bytes) = (bytes(&file), bytes(&name));
+        let mut texts = Vec::with_capacity(file_bytes + name_bytes + bytes(&info));
+        for part in file.iter().chain(&name).chain(&info) {
+            texts.extend_from_slice(part);
+        }
+        ProgramTarget { texts, file_bytes, name_bytes }
+    }
+
+    /// The program's file, below the directory.
+    pub(crate) fn file(&self) -> &[u8] {
+        &self.texts[..self.file_bytes]
+    }
+
     /// The part of the path that names the program, decoded: `SCRIPT_NAME`.
-    pub(crate) name: Vec<u8>,
+    pub(crate) fn name(&self) -> &[u8] {
+        &self.texts[self.file_bytes..][..self.name_bytes]
+    }
+
     /// The part behind it, decoded: `PATH_INFO`. Empty if there is none.
-    pub(crate) info: Vec<u8>,
+    pub(crate) fn info(&self) -> &[u8] {
+        &self.texts[self.file_bytes + self.name_bytes..]
+    }
 }
 
 /// What the variables say about the server.
@@ -38,6 +64,16 @@ impl ServerNames {
     pub(crate) fn set(&mut self, name: String, value: String) {
         self.own.retain(|(other, _)| *other != name);
         self.own.push((name, value));
+    }
+
+    /// Calls `set` for the variables that have no value of the server's own: a program would see two
+    /// values otherwise, one of them the client's.
+    fn unless_own(&self, mut set: impl FnMut(&str, &[u8])) -> impl FnMut(&str, &[u8]) {
+        move |name, value| {
+            if self.own.iter().all(|(own, _)| own != name) {
+                set(name, value);
+            }
+        }
     }
 }
 
@@ -69,6 +105,22 @@ enum ToldFields<'r> {
     Lines(&'r PlainRequest<'r>),
 }
 
+/// The names of fields that were seen, as far as 64 bits can tell them apart.
+#[derive(Default)]
+struct SeenNames(u64);
+
+impl SeenNames {
+    /// Whether a name may have been seen before. It is seen from now on.
+    fn may_have(&mut self, name: &[u8]) -> bool {
+        // Names of one length differ in their last letter more often than in their first.
+        let last = name.last().map_or(0, |byte| usize::from(byte | 0x20));
+        let mark = 1 << ((name.len() * 7 + last) % 64);
+        let may_have = self.0 & mark != 0;
+        self.0 |= mark;
+        may_have
+    }
+}
+
 impl<'r> ToldRequest<'r> {
     /// A request from `peer` with a body of `length` bytes, or without one.
     pub(crate) fn of(parts: &'r Parts, peer: Option<IpAddr>, length: Option<u64>) -> ToldRequest<'r> {
@@ -90,9 +142,10 @@ impl<'r> ToldRequest<'r> {
     /// A request that stays bytes and has this query, if each name of its fields comes once.
     pub(crate) fn of_plain(request: &'r PlainRequest<'r>, query: Option<&'r str>) -> Option<ToldRequest<'r>> {
         let (mut content_type, mut names_length) = (None, false);
-        let mut lines = request.fields();
-        while let Some((name, value)) = lines.next() {
-            if lines.clone().any(|(other, _)| other.eq_ignore_ascii_case(name)) {
+        let mut seen = SeenNames::default();
+        for (at, (name, value)) in request.fields().enumerate() {
+            let mut before = request.fields().take(at);
+            if seen.may_have(name) && before.any(|(other, _)| other.eq_ignore_ascii_case(name)) {
                 return None;
             }
             match name.len() {
@@ -121,7 +174,7 @@ impl ToldRequest<'_> {
     /// About the number of bytes that the variables of the request for `target` take.
     pub(crate) fn variable_bytes(&self, target: &ProgramTarget) -> usize {
         let lines = if let ToldFields::Lines(plain) = self.fields { plain.lines().len() } else { 0 };
-        USUAL_VARIABLE_BYTES + 2 * (self.target.len() + target.file.len() + self.host.len()) + lines
+        USUAL_VARIABLE_BYTES + 2 * (self.target.len() + target.file().len() + self.host.len()) + lines
     }
 }
 
@@ -137,41 +190,55 @@ pub(crate) fn each_variable(
     server: &ServerNames,
     mut set: impl FnMut(&str, &[u8]),
 ) {
-    use std::os::unix::ffi::OsStrExt;
+    each_fixed_variable(root, server, &mut set);
+    each_variable_of(request, target, root, server, set);
+}
+
+/// The variables that all requests for the directory `root` share.
+pub(crate) fn each_fixed_variable(root: &Path, server: &ServerNames, mut set: impl FnMut(&str, &[u8])) {
     for (name, value) in &server.own {
         set(name, value.as_bytes());
     }
-    // A program would see two values otherwise, one of them the client's.
-    let mut set = |name: &str, value: &[u8]| {
-        if server.own.iter().all(|(own, _)| own != name) {
-            set(name, value);
-        }
-    };
-    let root = root.as_os_str().as_bytes();
+    let mut set = server.unless_own(set);
     set("GATEWAY_INTERFACE", b"CGI/1.1");
     set("SERVER_SOFTWARE", server.software.as_bytes());
+    if let Some(port) = server.port {
+        set("SERVER_PORT", port.to_string().as_bytes());
+    }
+    set("REQUEST_SCHEME", b"http");
+    set("DOCUMENT_ROOT", root.as_os_str().as_bytes());
+    // PHP runs nothing without it, if it was built to be careful.
+    set("REDIRECT_STATUS", b"200");
+}
+
+/// The variables besides those that [all requests share](each_fixed_variable).
+pub(crate) fn each_variable_of(
+    request: &ToldRequest<'_>,
+    target: &ProgramTarget,
+    root: &Path,
+    server: &ServerNames,
+    set: impl FnMut(&str, &[u8]),
+) {
+    let mut set = server.unless_own(set);
     set("SERVER_PROTOCOL", request.protocol.as_bytes());
     let (name, named_port) = split_host(request.host);
     set("SERVER_NAME", name);
-    match server.port {
-        Some(port) => set("SERVER_PORT", port.to_string().as_bytes()),
-        None => set("SERVER_PORT", named_port.unwrap_or(b"80")),
+    if server.port.is_none() {
+        set("SERVER_PORT", named_port.unwrap_or(b"80"));
     }
     set("REQUEST_METHOD", request.method.as_bytes());
-    set("REQUEST_SCHEME", b"http");
     set("REQUEST_URI", request.target.as_bytes());
     set("QUERY_STRING", request.query.as_bytes());
-    set("SCRIPT_NAME", &target.name);
-    set("SCRIPT_FILENAME", &target.file);
-    set("DOCUMENT_ROOT", root);
-    if !target.info.is_empty() {
-        set("PATH_INFO", &target.info);
-        set("PATH_TRANSLATED", &[root, &target.info].concat());
+    set("SCRIPT_NAME", target.name());
+    set("SCRIPT_FILENAME", target.file());
+    if !target.info().is_empty() {
+        set("PATH_INFO", target.info());
+        set("PATH_TRANSLATED", &[root.as_os_str().as_bytes(), target.info()].concat());
     }
-    let address = address(request.peer);
-    set("REMOTE_ADDR", &address);
+    let address = AddressText::of(request.peer);
+    set("REMOTE_ADDR", address.as_bytes());
     // The name is not looked up, because that takes time; the standard allows the address.
-    set("REMOTE_HOST", &address);
+    set("REMOTE_HOST", address.as_bytes());
     if let Some(Authenticated { scheme, user }) = request.authenticated {
         set("AUTH_TYPE", scheme.as_bytes());
         set("REMOTE_USER", user.as_bytes());
@@ -182,30 +249,53 @@ pub(crate) fn each_variable(
     if let Some(kind) = request.content_type {
         set("CONTENT_TYPE", kind);
     }
-    // PHP runs nothing without it, if it was built to be careful.
-    set("REDIRECT_STATUS", b"200");
     match request.fields {
         ToldFields::Owned(parts) => each_field(parts, set),
         ToldFields::Lines(plain) => each_line(plain, set),
     }
 }
 
-/// The client's address, or what stands for a Unix socket.
-fn address(peer: Option<IpAddr>) -> Vec<u8> {
-    match peer {
-        // The formatting of the library costs as much as all other variables together.
-        Some(IpAddr::V4(address)) => {
-            let mut text = Vec::with_capacity("255.255.255.255".len());
-            for (at, octet) in address.octets().into_iter().enumerate() {
-                if at > 0 {
-                    text.push(b'.');
+/// The client's address as text, or what stands for a Unix socket.
+struct AddressText {
+    bytes: [u8; ADDRESS_BYTES_MAX],
+    length: usize,
+}
+
+/// The length of the longest text of an address.
+const ADDRESS_BYTES_MAX: usize = "ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255".len();
+
+impl AddressText {
+    fn of(peer: Option<IpAddr>) -> AddressText {
+        let mut text = AddressText { bytes: [0; ADDRESS_BYTES_MAX], length: 0 };
+        match peer {
+            // The formatting of the library costs as much as all other variables together.
+            Some(IpAddr::V4(address)) => {
+                for (at, octet) in address.octets().into_iter().enumerate() {
+                    if at > 0 {
+                        text.push(b'.');
+                    }
+                    if octet >= 100 {
+                        text.push(b'0' + octet / 100);
+                    }
+                    if octet >= 10 {
+                        text.push(b'0' + octet / 10 % 10);
+                    }
+                    text.push(b'0' + octet % 10);
                 }
-                put_number(u64::from(octet), &mut text);
             }
-            text
+            Some(address) => address.to_string().bytes().for_each(|byte| text.push(byte)),
+            None => b"unix:".iter().for_each(|&byte| text.push(byte)),
         }
-        Some(address) => address.to_string().into_bytes(),
-        None => b"unix:".to_vec(),
+        text
+    }
+
+    fn push(&mut self, byte: u8) {
+        self.bytes[self.length] = byte;
+        self.length += 1;
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
     }
 }
 
@@ -234,9 +324,15 @@ fn is_hidden(name: &str) -> bool {
 fn each_line(request: &PlainRequest<'_>, mut set: impl FnMut(&str, &[u8])) {
     let (mut name, mut variable) = (String::new(), String::new());
     for (token, value) in request.fields() {
+        if token.eq_ignore_ascii_case(b"host") {
+            continue;
+        }
+        // A parser has found that it is a token.
+        let Ok(token) = std::str::from_utf8(token) else { continue };
         name.clear();
-        name.extend(token.iter().map(|byte| char::from(byte.to_ascii_lowercase())));
-        if !is_hidden(&name) && name != "host" {
+        name.push_str(token);
+        name.make_ascii_lowercase();
+        if !is_hidden(&name) {
             put_variable(&name, &mut variable);
             set(&variable, value);
         }
@@ -248,8 +344,12 @@ fn each_line(request: &PlainRequest<'_>, mut set: impl FnMut(&str, &[u8])) {
 /// Makes `variable` the name of the variable for a field.
 fn put_variable(name: &str, variable: &mut String) {
     variable.clear();
-    variable.push_str("HTTP_");
-    variable.extend(name.bytes().map(|byte| variable_byte(byte) as char));
+    variable.push_str("HTTP");
+    for part in name.split('-') {
+        variable.push('_');
+        variable.push_str(part);
+    }
+    variable.make_ascii_uppercase();
 }
 
 /// Calls `set` with `HTTP_*`: one variable for each name of a field.
@@ -271,13 +371,6 @@ fn each_field(parts: &Parts, mut set: impl FnMut(&str, &[u8])) {
         let between: &[u8] = if *name == COOKIE { b"; " } else { b", " };
         let all: Vec<_> = std::iter::once(first).chain(rest).collect();
         set(&variable, &all.join(between));
-    }
-}
-
-fn variable_byte(byte: u8) -> u8 {
-    match byte {
-        b'-' => b'_',
-        byte => byte.to_ascii_uppercase(),
     }
 }
 
@@ -327,7 +420,7 @@ mod tests {
 
     fn of(request: http::request::Builder, length: Option<u64>) -> Vec<String> {
         let (parts, ()) = request.body(()).unwrap().into_parts();
-        let target = ProgramTarget { file: b"/srv/a b".into(), name: b"/cgi/a b".into(), info: b"/i".into() };
+        let target = ProgramTarget::new([b"/srv", b"/", b"a b"], [b"/cgi", b"/", b"a b"], [b"", b"/i"]);
         let peer = Some("10.0.0.9".parse().unwrap());
         let mut lines = Vec::new();
         let server = ServerNames::default();

@@ -17,8 +17,9 @@
 //! An application with enough processes keeps all its connections: their number is that of the
 //! requests at one time, and no request waits for a new one.
 
-use selvedge_client::ConnectionPool;
+use selvedge_client::{Address, ConnectionPool};
 use selvedge_core::{Time, detach_local, now};
+use selvedge_io::net::Stream;
 use selvedge_io::time::sleep;
 use selvedge_scope::{Selected, select};
 use std::pin::pin;
@@ -81,8 +82,13 @@ impl ConnectionKeeping {
     pub(crate) async fn on_kept<T>(&self, answer: impl Future<Output = T>) -> T {
         let begun = now();
         let answered = answer.await;
-        self.learn(now().since(begun));
+        self.learn_since(begun);
         answered
+    }
+
+    /// Learns how long an answer on a kept connection takes: `begun` is when it was asked for.
+    pub(crate) fn learn_since(&self, begun: Time) {
+        self.learn(now().since(begun));
     }
 
     /// Awaits the answer to the first request on a new connection. The request starves when it has
@@ -118,7 +124,7 @@ impl ConnectionKeeping {
     }
 
     /// Whether the connection of a request that has ended at `now` may be kept.
-    pub(crate) fn keeps(&self, now: Time) -> bool {
+    fn keeps(&self, now: Time) -> bool {
         if self.starving.load(Relaxed) > 0 {
             return false;
         }
@@ -130,9 +136,21 @@ impl ConnectionKeeping {
         !is_turn
     }
 
-    /// A connection was kept: has it closed when its time is over. Called in a thread.
-    pub(crate) fn sweep(self: &Arc<Self>) {
-        if self.pool.is_empty() || self.is_swept.swap(true, Relaxed) {
+    /// A request has ended, and the connection is in order: keeps it, if it may be kept. Called in a
+    /// thread.
+    pub(crate) fn give_back(self: &Arc<Self>, address: &Address, stream: Stream) {
+        if self.keeps(now()) {
+            stream.set_read_deadline(None);
+            stream.set_write_deadline(None);
+            self.pool.put(address, stream);
+            self.sweep();
+        }
+    }
+
+    /// A connection was kept: has it closed when its time is over.
+    fn sweep(self: &Arc<Self>) {
+        // A thread that sweeps is the usual case, and costs one look.
+        if self.is_swept.load(Relaxed) || self.pool.is_empty() || self.is_swept.swap(true, Relaxed) {
             return;
         }
         // A connection is closed half of its time too late at most.

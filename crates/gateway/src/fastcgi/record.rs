@@ -8,13 +8,16 @@
 //!   head (8 bytes) ─▶ content (to 65,535 bytes) ─▶ padding (to 255 bytes) ─▶ head ..
 //! ```
 
+use std::ops::Range;
+
 /// The only version of the protocol.
 const VERSION: u8 = 1;
 
 /// The most content that is put into one record: a multiple of eight.
 const CONTENT_BYTES_MAX: usize = 65_528;
 
-const HEAD_BYTES: usize = 8;
+/// The length of the head of a record.
+pub(crate) const HEAD_BYTES: usize = 8;
 
 /// The kinds of records.
 pub(crate) mod kind {
@@ -206,8 +209,61 @@ pub(crate) fn end(content: &[u8]) -> Result<Ended, BadRecord> {
     }
 }
 
-/// Appends a name and a value, as the parameters have them.
+/// Where the output lies in `records`, if these bytes are the records of one answer to `request`
+/// from the first byte to the last: output, and an end that is [complete](Ended::Complete). The
+/// contents of several records are moved together for that. `None` says nothing about the bytes,
+/// and leaves them as they are.
+pub(crate) fn whole_output(records: &mut [u8], request: u16) -> Option<Range<usize>> {
+    let content_at = |records: &[u8], at: usize| {
+        let [VERSION, kind, id_high, id_low, high, low, padding, _] = *records.get(at..)?.first_chunk()?
+        else {
+            return None;
+        };
+        let start = at + HEAD_BYTES;
+        let content = start..start + usize::from(u16::from_be_bytes([high, low]));
+        let next = content.end + usize::from(padding);
+        (u16::from_be_bytes([id_high, id_low]) == request).then_some((kind, content, next))
+    };
+    let mut at = 0;
+    loop {
+        let (kind, content, next) = content_at(records, at)?;
+        match kind {
+            kind::STDOUT => at = next,
+            kind::END if next == records.len() && end(&records[content]) == Ok(Ended::Complete) => break,
+            _ => return None,
+        }
+    }
+    let mut output = HEAD_BYTES..HEAD_BYTES;
+    at = 0;
+    while let Some((kind::STDOUT, content, next)) = content_at(records, at) {
+        let length = content.len();
+        // A content moves to the front, over records that have been looked at.
+        if content.start != output.end {
+            records.copy_within(content, output.end);
+        }
+        output.end += length;
+        at = next;
+    }
+    Some(output)
+}
+
+/// Appends a name and a value, as the parameters have them. It is inlined, because most names are
+/// known where it is called, and are copied by moves then.
+#[inline]
 pub(crate) fn put_pair(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    if let (Ok(name_length @ 0..=127), Ok(value_length @ 0..=127)) =
+        (u8::try_from(name.len()), u8::try_from(value.len()))
+    {
+        // Most pairs are short: one look at the room for both lengths.
+        out.extend_from_slice(&[name_length, value_length]);
+        out.extend_from_slice(name);
+        out.extend_from_slice(value);
+        return;
+    }
+    put_long_pair(name, value, out);
+}
+
+fn put_long_pair(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     for length in [name.len(), value.len()] {
         match u8::try_from(length) {
             Ok(short @ 0..=127) => out.push(short),
@@ -325,6 +381,40 @@ mod tests {
     #[test]
     fn another_version_is_refused() {
         assert_eq!(run(&[2, 1, 0, 1, 0, 0, 0, 0], &[]), Err(BadRecord("a record has an unknown version")));
+    }
+
+    #[test]
+    fn a_whole_answer_is_output_and_a_complete_end() {
+        let whole = |records: &[u8]| {
+            let mut moved = records.to_vec();
+            let output = whole_output(&mut moved, 1);
+            assert!(output.is_some() || moved == records);
+            output.map(|output| moved[output].to_vec())
+        };
+        let mut answer = Vec::new();
+        for content in [&b"warp "[..], b"and ", b"weft"] {
+            put_content(kind::STDOUT, 1, content, &mut answer);
+        }
+        put_stream_end(kind::STDOUT, 1, &mut answer);
+        let output_bytes = answer.len();
+        put_end(1, Ended::Complete, &mut answer);
+        assert_eq!(whole(&answer).as_deref(), Some(&b"warp and weft"[..]));
+        assert_eq!(whole(&answer[output_bytes..]).as_deref(), Some(&b""[..]), "no output");
+        for cut in 0..answer.len() {
+            assert_eq!(whole(&answer[..cut]), None, "{cut} bytes");
+        }
+        assert_eq!(whole(&[&answer[..], b"x"].concat()), None, "a byte behind the end");
+        let mut other = answer.clone();
+        other[3] = 2;
+        assert_eq!(whole(&other), None, "of another request");
+        let front = &answer[..output_bytes];
+        let mut end = Vec::new();
+        put_end(1, Ended::Overloaded, &mut end);
+        assert_eq!(whole(&[front, &end].concat()), None);
+        let mut error = front.to_vec();
+        put_content(kind::STDERR, 1, b"torn", &mut error);
+        put_end(1, Ended::Complete, &mut error);
+        assert_eq!(whole(&error), None, "with error output");
     }
 
     fn bytes() -> impl Strategy<Value = Vec<u8>> {

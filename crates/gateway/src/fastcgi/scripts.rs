@@ -26,7 +26,7 @@ pub(crate) struct KnownScripts(RefCell<BTreeMap<Vec<u8>, Time>>);
 impl KnownScripts {
     /// Whether a script was a file a moment ago.
     pub(crate) fn knows(&self, target: &ProgramTarget) -> bool {
-        self.0.borrow().get(&target.file).is_some_and(|&looked| now().since(looked) < VALIDITY)
+        self.0.borrow().get(target.file()).is_some_and(|&looked| now().since(looked) < VALIDITY)
     }
 
     /// Whether a script is a file, as far as it is known.
@@ -35,17 +35,17 @@ impl KnownScripts {
             return true;
         }
         let now = now();
-        let file = PathBuf::from(OsStr::from_bytes(&target.file));
+        let file = PathBuf::from(OsStr::from_bytes(target.file()));
         let is_file = metadata(file).await.is_ok_and(|status| status.is_file());
         let mut known = self.0.borrow_mut();
         if !is_file {
-            known.remove(&target.file);
+            known.remove(target.file());
             return false;
         }
         if known.len() >= MOST {
             known.clear();
         }
-        known.insert(target.file.clone(), now);
+        known.insert(target.file().to_vec(), now);
         true
     }
 }
@@ -57,7 +57,7 @@ mod tests {
     use selvedge_io::EventLoop;
 
     fn target(file: &std::path::Path) -> ProgramTarget {
-        ProgramTarget { file: file.as_os_str().as_bytes().to_vec(), name: Vec::new(), info: Vec::new() }
+        ProgramTarget::new([file.as_os_str().as_bytes(), b"", b""], [b""; 3], [b""; 2])
     }
 
     #[test]

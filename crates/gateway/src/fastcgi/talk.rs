@@ -5,6 +5,8 @@
 //! connection goes back to the pool when the
 //! application has ended the request and the whole request was written. Otherwise it is closed, and
 //! the application is told before that the request is given up.
+//!
+//! Most answers come as a whole. [`first_output`] gets along without a `Talk` for them.
 
 use super::keeping::ConnectionKeeping;
 use super::record::{self, BadRecord, Ended, RecordDecoder, kind};
@@ -14,14 +16,15 @@ use crate::error_log::{ErrorLines, ErrorLog};
 use crate::replay::Replay;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
-use selvedge_client::{Address, Error};
-use selvedge_core::now;
+use selvedge_client::{Address, Error, ReadRoom};
+use selvedge_core::{Time, now};
 use selvedge_handler::{Body, BodyError};
 use selvedge_io::net::Stream;
 use selvedge_scope::{Selected, select};
 use std::cell::RefCell;
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -32,6 +35,9 @@ pub(crate) const REQUEST: u16 = 1;
 
 /// The number of bytes that one read of the connection asks for.
 const PIECE_BYTES: usize = 32 << 10;
+
+/// The most bytes of an answer that comes as a whole, with its records.
+const WHOLE_BYTES: usize = 16 << 10;
 
 /// The most bytes that are copied out of the room for reading. With more, the room itself goes on.
 const COPIED_BYTES_MAX: usize = 8 << 10;
@@ -131,7 +137,12 @@ impl OutgoingRequest {
         };
         record::put_content(kind::STDIN, REQUEST, content, &mut beginning);
         record::put_stream_end(kind::STDIN, REQUEST, &mut beginning);
-        OutgoingRequest { bytes: beginning, body: None }
+        OutgoingRequest::whole(beginning)
+    }
+
+    /// The request that these records are all of.
+    pub(crate) fn whole(bytes: Vec<u8>) -> OutgoingRequest {
+        OutgoingRequest { bytes, body: None }
     }
 
     /// Whether it can be sent from its beginning.
@@ -173,6 +184,8 @@ pub(crate) struct Talk {
     input: Bytes,
     /// Whether anything has come.
     is_begun: bool,
+    /// Until when the next bytes must come, if that is not the time limit from now on.
+    due: Option<Time>,
     /// Content of an end that has come in part.
     end: Vec<u8>,
     ended: Option<Ended>,
@@ -184,41 +197,78 @@ pub(crate) struct Talk {
     scratch: Scratch,
 }
 
+/// On what terms a request is on a connection.
+pub(crate) struct TalkTerms {
+    pub(crate) limits: Limits,
+    pub(crate) back: Back,
+    pub(crate) scratch: Scratch,
+    pub(crate) log: ErrorLog,
+    /// What error output is logged under.
+    pub(crate) program: String,
+}
+
 impl Talk {
     /// Begins a request. If it has its body in memory, it goes out as far as the stream takes it at
     /// once.
-    pub(crate) fn begin(
+    pub(crate) fn begin(stream: Stream, request: &OutgoingRequest, terms: TalkTerms) -> Talk {
+        let send = terms.limits.send;
+        let mut talk = Talk::on(Some(stream), terms);
+        if let Some(stream) = &talk.stream {
+            (talk.feed, talk.is_sent) = match &request.body {
+                None => rest(stream, &request.bytes, stream.try_write(&request.bytes), send),
+                Some(body) => {
+                    let body = Body::new(body.body());
+                    let feed = feed(stream.clone(), request.bytes.clone(), body, send);
+                    (Some(Box::pin(feed) as RequestFeed), false)
+                }
+            };
+        }
+        talk
+    }
+
+    /// Goes on with a whole request that the stream has taken as far as `written` says, and of the
+    /// answer to which `input` was read. If that is nothing, something must come until `due`.
+    pub(crate) fn begun(
         stream: Stream,
-        request: &OutgoingRequest,
-        limits: Limits,
-        back: Back,
-        scratch: &Scratch,
-        log: ErrorLog,
-        program: String,
+        request: &[u8],
+        (written, input): (io::Result<usize>, Bytes),
+        due: Time,
+        terms: TalkTerms,
     ) -> Talk {
-        let stream = Rc::new(stream);
-        let (feed, is_sent) = match &request.body {
-            None => write_now(&stream, &request.bytes, limits.send),
-            Some(body) => {
-                let body = Body::new(body.body());
-                let feed = feed(stream.clone(), request.bytes.clone(), body, limits.send);
-                (Some(Box::pin(feed) as RequestFeed), false)
-            }
-        };
+        let send = terms.limits.send;
+        let mut talk = Talk::on(Some(stream), terms);
+        (talk.is_begun, talk.input) = (!input.is_empty(), input);
+        talk.due = Some(due).filter(|_| !talk.is_begun);
+        if let Some(stream) = &talk.stream {
+            (talk.feed, talk.is_sent) = rest(stream, request, written, send);
+        }
+        talk
+    }
+
+    /// A request that the application has ended after this output. Its connection was given back.
+    pub(crate) fn over(output: Bytes, terms: TalkTerms) -> Talk {
+        let mut talk = Talk::on(None, terms);
+        (talk.early, talk.ended, talk.back) = (output, Some(Ended::Complete), None);
+        talk
+    }
+
+    fn on(stream: Option<Stream>, terms: TalkTerms) -> Talk {
+        let TalkTerms { limits, back, scratch, log, program } = terms;
         Talk {
-            stream: Some(stream),
-            feed,
-            is_sent,
+            stream: stream.map(Rc::new),
+            feed: None,
+            is_sent: false,
             records: RecordDecoder::default(),
             input: Bytes::new(),
             is_begun: false,
+            due: None,
             end: Vec::new(),
             ended: None,
             early: Bytes::new(),
             lines: ErrorLines::new(log, program),
             limits,
             back: Some(back),
-            scratch: scratch.clone(),
+            scratch,
         }
     }
 
@@ -264,13 +314,14 @@ impl Talk {
             let scratch = &self.scratch;
             let read = loop {
                 // While the request flows, its writer's limit counts.
-                stream.set_read_deadline(self.feed.is_none().then(|| now() + self.limits.read));
+                let due = self.due.unwrap_or_else(|| now() + self.limits.read);
+                stream.set_read_deadline(self.feed.is_none().then_some(due));
                 let read = stream.read_with(|stream| scratch.read(stream));
                 let Some(feed) = &mut self.feed else { break read.await };
                 match select((read, feed.as_mut())).await {
                     Selected::First(read) => break read,
                     Selected::Second(fed) => {
-                        self.feed = None;
+                        (self.feed, self.due) = (None, None);
                         match fed {
                             Ok(()) => self.is_sent = true,
                             Err(FeedError::Io) => {}
@@ -283,7 +334,7 @@ impl Talk {
             if read.is_empty() {
                 return Err(OutputCut::Closed);
             }
-            (self.input, self.is_begun) = (read, true);
+            (self.input, self.is_begun, self.due) = (read, true, None);
         }
     }
 
@@ -327,11 +378,8 @@ impl Talk {
         // The future that wrote the request has ended, so no other part holds the stream.
         let stream = self.stream.take().and_then(Rc::into_inner);
         let is_whole = self.is_sent && self.input.is_empty();
-        if let Some(stream) = stream.filter(|_| is_whole && keeping.keeps(now())) {
-            stream.set_read_deadline(None);
-            stream.set_write_deadline(None);
-            keeping.pool().put(&address, stream);
-            keeping.sweep();
+        if let Some(stream) = stream.filter(|_| is_whole) {
+            keeping.give_back(&address, stream);
         }
     }
 
@@ -404,19 +452,90 @@ impl Talk {
 impl Drop for Talk {
     fn drop(&mut self) {
         if let (Some(stream), None) = (&self.stream, self.ended) {
-            let mut abort = Vec::with_capacity(8);
-            record::put_abort(REQUEST, &mut abort);
-            // If there is no room for it, the end of the connection says the same. A record that
-            // was written in part would hide it too.
-            let _ = stream.try_write(&abort);
+            abort(stream);
         }
     }
 }
 
-/// Writes a whole request as far as the stream takes it at once. Returns the future that writes the
-/// rest, if there is one, and whether all is written.
-fn write_now(stream: &Rc<Stream>, request: &[u8], limit: Duration) -> (Option<RequestFeed>, bool) {
-    let written = match stream.try_write(request) {
+/// Tells the application that the request is given up.
+fn abort(stream: &Stream) {
+    let mut abort = Vec::with_capacity(record::HEAD_BYTES);
+    record::put_abort(REQUEST, &mut abort);
+    // If there is no room for it, the end of the connection says the same. A record that was
+    // written in part would hide it too.
+    let _ = stream.try_write(&abort);
+}
+
+/// A request that the application is told to give up when this is dropped.
+struct RequestUnderWay<'s>(&'s Stream);
+
+impl Drop for RequestUnderWay<'_> {
+    fn drop(&mut self) {
+        abort(self.0);
+    }
+}
+
+/// What the first read of an answer has brought.
+pub(crate) enum FirstOutput {
+    /// All of the output, which lies there in the room. The application has ended the request.
+    Whole(ReadRoom, Range<usize>),
+    /// Anything else: how much of the request was written, and what was read, if anything was.
+    Other(io::Result<usize>, Bytes),
+}
+
+/// Sends a whole request, and reads its answer if that comes as a whole and within `patience`.
+///
+/// It borrows the stream: a stream that it took would be in the future twice.
+///
+/// # Errors
+/// Why there is no answer.
+pub(crate) async fn first_output(
+    stream: &Stream,
+    request: &[u8],
+    patience: Duration,
+) -> Result<FirstOutput, ApplicationFailure> {
+    let written = stream.try_write(request);
+    if !written.as_ref().is_ok_and(|&written| written == request.len()) {
+        return Ok(FirstOutput::Other(written, Bytes::new()));
+    }
+    stream.set_read_deadline(Some(now() + patience));
+    let under_way = RequestUnderWay(stream);
+    let mut read = None;
+    let bytes = stream.read_with(|stream| {
+        // Only now, because a request that waits needs no room.
+        let room = read.get_or_insert_with(|| {
+            let mut room = ReadRoom::empty();
+            room.reserve(WHOLE_BYTES);
+            room
+        });
+        stream.try_read_to_spare(room)
+    });
+    match (bytes.await, read) {
+        (Err(error), _) if error.kind() == io::ErrorKind::TimedOut => {
+            std::mem::forget(under_way);
+            Ok(FirstOutput::Other(written, Bytes::new()))
+        }
+        (Err(error), _) => Err(ApplicationFailure::Closed(Some(error))),
+        (Ok(1..), Some(mut room)) => {
+            std::mem::forget(under_way);
+            Ok(match record::whole_output(&mut room, REQUEST) {
+                Some(output) => FirstOutput::Whole(room, output),
+                None => FirstOutput::Other(written, room.into()),
+            })
+        }
+        _ => Err(ApplicationFailure::Closed(None)),
+    }
+}
+
+/// The future that writes the rest of a whole request, of which the stream has taken at once as much
+/// as `written` says, if there is a rest; and whether all is written.
+fn rest(
+    stream: &Rc<Stream>,
+    request: &[u8],
+    written: io::Result<usize>,
+    limit: Duration,
+) -> (Option<RequestFeed>, bool) {
+    let written = match written {
         Ok(written) if written == request.len() => return (None, true),
         Ok(written) => written,
         Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => 0,

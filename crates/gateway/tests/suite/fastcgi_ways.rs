@@ -3,12 +3,13 @@
 use crate::fastcgi::record;
 use crate::proxy::{listen, through};
 use selvedge_client::Address;
-use selvedge_core::spawn_local;
+use selvedge_core::{now, spawn_local};
 use selvedge_gateway::{ErrorLog, FastCgi};
-use selvedge_handler::{Handler, PlainCall, PlainRequest, Request, Response};
-use selvedge_io::time::sleep;
+use selvedge_handler::{Handler, LazyCaller, PlainCall, PlainRequest, Request, Response, StatusCode};
+use selvedge_io::net::Stream;
+use selvedge_io::time::{sleep, timeout};
 use selvedge_sim::simulate;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -47,7 +48,7 @@ const ANSWERS: [(&[&str], bool); 16] = [
     (&["content-type:a/b\nContent-Length: 4\n\nweft"], true),
     (&["Content-Type: a/b\nContent-Length: 5\n\nweft"], true),
     (&["Content-Type: a/b\nContent-Length: 3\n\nweft"], true),
-    (&["Status: 404 Away\nContent-Type: a/b\nServer: a\nDate: Thu, 01 Jan 2026 00:00:00 GMT\n\nweft"], true),
+    (&["Status: 404 Away\nContent-Type: a/b\nServer: a\ndate: Thu, 01 Jan 2026 00:00:00 GMT\n\nweft"], true),
     (&["Status: 204 None\n\n"], true),
     (&["Status: 200\nX-CGI-Own: a\nX: y\nX: z\n\nweft"], true),
     (&["Content-Type: a/b\nConnection: close\nKeep-Alive: 5\nTransfer-Encoding: chunked\n\nweft"], true),
@@ -101,48 +102,88 @@ fn parameters(mut sent: &[u8]) -> Vec<String> {
     all
 }
 
-/// What the application was asked, and what the client got, and how many requests were taken as
-/// bytes.
-fn exchanged(
-    is_short: bool,
-    request: &str,
+/// An application that gives this answer to each request, on each connection, and tells what it was
+/// asked. It counts the connections.
+async fn answering(
     (answer, ends): (&'static [&'static str], bool),
-) -> (Vec<Vec<String>>, String, usize) {
+    told: Rc<RefCell<Vec<Vec<String>>>>,
+    connections: Rc<Cell<usize>>,
+) {
+    let listener = listen(APPLICATION);
+    while let Ok((stream, _)) = listener.accept().await {
+        connections.set(connections.get() + 1);
+        let told = told.clone();
+        drop(spawn_local(async move {
+            let mut requests = 0;
+            while let Some(sent) = whole_request(&stream).await {
+                requests += 1;
+                told.borrow_mut().push(parameters(&sent));
+                let mut said: Vec<_> = answer.iter().map(|piece| record(6, piece.as_bytes(), 3)).collect();
+                if ends {
+                    said.extend([record(6, b"", 0), record(3, &[0; 8], 0)]);
+                }
+                // The second answer comes as a whole.
+                if requests == 2 {
+                    said = vec![said.concat()];
+                }
+                for piece in said {
+                    stream.write_all(&piece).await.unwrap();
+                }
+                if !ends {
+                    return;
+                }
+            }
+        }));
+    }
+}
+
+/// The records of a request; `None` if the connection ends before.
+async fn whole_request(stream: &Stream) -> Option<Vec<u8>> {
+    let mut sent = Vec::new();
+    while !sent.ends_with(&record(5, b"", 0)) {
+        let mut buffer = [0; 1000];
+        match stream.read(&mut buffer).await {
+            Ok(read @ 1..) => sent.extend_from_slice(&buffer[..read]),
+            _ => return None,
+        }
+    }
+    Some(sent)
+}
+
+/// What became of a request that was sent three times, on a kept connection if there is one.
+#[derive(Debug)]
+struct Exchanged {
+    /// What the application was asked.
+    asked: Vec<Vec<String>>,
+    got: [String; 3],
+    connections: usize,
+    /// How many requests were taken as bytes.
+    taken: usize,
+}
+
+fn exchanged(is_short: bool, request: &str, answer: (&'static [&'static str], bool)) -> Exchanged {
     let outcome = Arc::new(Mutex::new(None));
     let (request, kept) = (request.to_owned(), outcome.clone());
     simulate(0..1, move || {
         let (request, kept) = (request.clone(), kept.clone());
         async move {
-            let (listener, asked) = (listen(APPLICATION), Rc::new(std::cell::RefCell::new(Vec::new())));
-            let told = asked.clone();
-            let application = spawn_local(async move {
-                while let Ok((stream, _)) = listener.accept().await {
-                    let mut sent = Vec::new();
-                    while !sent.ends_with(&record(5, b"", 0)) {
-                        let mut buffer = [0; 1000];
-                        let read = stream.read(&mut buffer).await.unwrap();
-                        sent.extend_from_slice(&buffer[..read]);
-                    }
-                    told.borrow_mut().push(parameters(&sent));
-                    for piece in answer {
-                        stream.write_all(&record(6, piece.as_bytes(), 3)).await.unwrap();
-                    }
-                    if ends {
-                        let end = [record(6, b"", 0), record(3, &[0; 8], 0)].concat();
-                        stream.write_all(&end).await.unwrap();
-                    }
-                }
-            });
+            let (asked, connections) = (Rc::<RefCell<Vec<_>>>::default(), Rc::<Cell<usize>>::default());
+            let application = spawn_local(answering(answer, asked.clone(), connections.clone()));
             let application_by_fastcgi = FastCgi::new(Address::tcp(APPLICATION))
-                .kept_connections(0, Duration::ZERO)
+                .kept_connections(8, Duration::from_millis(500))
                 .error_log(ErrorLog::new(|_, _| {}));
             let taken = Rc::new(Cell::new(0));
-            let way = Way { application: application_by_fastcgi, is_short, taken: taken.clone() };
-            let got = through(way, &request).await;
+            let way = || Way { application: application_by_fastcgi.clone(), is_short, taken: taken.clone() };
+            let mut got = [const { String::new() }; 3];
+            for got in &mut got {
+                *got = through(way(), &request).await;
+            }
+            sleep(Duration::from_secs(2)).await;
             application.cancel();
             sleep(Duration::from_secs(1)).await;
-            let asked = asked.borrow().clone();
-            *kept.lock().unwrap() = Some((asked, got, taken.get()));
+            let (connections, taken) = (connections.get(), taken.get());
+            let asked = asked.take();
+            *kept.lock().unwrap() = Some(Exchanged { asked, got, connections, taken });
         }
     });
     outcome.lock().unwrap().take().expect("the world has run")
@@ -165,15 +206,19 @@ fn sorted(got: &str) -> Vec<String> {
 
 #[test]
 fn each_line_each_target_and_each_answer() {
-    let mut taken = 0;
+    let (mut taken, mut kept) = (0, 0);
     let mut compare = |target: &str, line: &str, answer| {
         let request = format!("GET {target} HTTP/1.1\r\nHost: loom:81\r\nConnection: close\r\n{line}");
         let request = if line.contains("\r\n\r\n") { request } else { format!("{request}\r\n\r\n") };
         let request = request.replace("\r\n\r\n\r\n", "\r\n\r\n");
         let (short, long) = (exchanged(true, &request, answer), exchanged(false, &request, answer));
-        assert_eq!(short.0, long.0, "{request}");
-        assert_eq!(sorted(&short.1), sorted(&long.1), "{request}{answer:?}");
-        taken += short.2;
+        assert_eq!(short.asked, long.asked, "{request}");
+        assert_eq!(short.connections, long.connections, "{request}{answer:?}");
+        for (short, long) in short.got.iter().zip(&long.got) {
+            assert_eq!(sorted(short), sorted(long), "{request}{answer:?}");
+        }
+        taken += short.taken;
+        kept += usize::from(short.connections < short.asked.len());
     };
     for line in REQUEST_LINES {
         compare("/a", line, ANSWERS[0]);
@@ -184,5 +229,60 @@ fn each_line_each_target_and_each_answer() {
     for answer in ANSWERS {
         compare("/a", "", answer);
     }
-    assert!(taken > 30, "{taken} requests went the short way");
+    assert!(taken > 90, "{taken} requests went the short way");
+    assert!(kept > 30, "{kept} times a connection was kept");
+}
+
+/// A request by the short way on a kept connection.
+async fn call(application: &FastCgi) -> StatusCode {
+    let caller = LazyCaller::new(None);
+    let request = PlainRequest::new(b"/a", b"loom", b"Host: loom\r\n\r\n", &caller);
+    application.call_plain(&request).expect("it is usual").await.status()
+}
+
+/// An application that answers at once, then after `pause`, and then never. It returns what it was
+/// sent after the third request.
+async fn slower_and_slower(pause: Duration) -> Vec<u8> {
+    let (stream, _) = listen(APPLICATION).accept().await.unwrap();
+    for pause in [Duration::ZERO, pause] {
+        whole_request(&stream).await.expect("a request");
+        sleep(pause).await;
+        let answer = [record(6, b"Status: 200\r\n\r\nweft", 1), record(3, &[0; 8], 0)].concat();
+        stream.write_all(&answer).await.unwrap();
+    }
+    whole_request(&stream).await.expect("a request");
+    stream.read_to_end().await.unwrap()
+}
+
+#[test]
+fn a_slow_answer_on_a_kept_connection_is_waited_for() {
+    simulate(0..8, || async {
+        let application = spawn_local(slower_and_slower(Duration::from_millis(500)));
+        let client = FastCgi::new(Address::tcp(APPLICATION))
+            .kept_connections(8, Duration::from_secs(10))
+            .read_limit(Duration::from_secs(7))
+            .error_log(ErrorLog::new(|_, _| {}));
+        for (status, millis) in [(200, 0), (200, 500), (504, 7000)] {
+            let start = now();
+            assert_eq!(call(&client).await, status);
+            let took = now().since(start).as_millis();
+            assert!((millis..millis + 20).contains(&took), "{took} ms");
+        }
+        // The request was given up, and its connection closed.
+        assert_eq!(application.await.unwrap(), record(2, b"", 0));
+    });
+}
+
+#[test]
+fn a_request_on_a_kept_connection_is_given_up_with_its_client() {
+    simulate(0..8, || async {
+        let application = spawn_local(slower_and_slower(Duration::ZERO));
+        let client = FastCgi::new(Address::tcp(APPLICATION)).kept_connections(8, Duration::from_secs(10));
+        for _ in 0..2 {
+            assert_eq!(call(&client).await, 200);
+        }
+        // Before the client is looked after.
+        assert!(timeout(Duration::from_millis(20), call(&client)).await.is_err());
+        assert_eq!(application.await.unwrap(), record(2, b"", 0));
+    });
 }
