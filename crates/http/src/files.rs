@@ -96,9 +96,7 @@ impl Files {
             return Ok(Resource::File(file.clone()));
         }
         target::resolve(request.path, &mut self.name).map_err(LookUpError::Refused)?;
-        if let Some(file) = self.cache.fresh(&self.name, now)
-            && file.is_unchanged()
-        {
+        if let Some(file) = self.cached(&self.name, now) {
             return Ok(Resource::File(file.clone()));
         }
         let name = std::mem::take(&mut self.name);
@@ -116,12 +114,17 @@ impl Files {
         terms: &Terms<'_>,
         found: impl FnOnce() -> Option<Result<Found, LookUpError>>,
     ) -> Result<Resource, LookUpError> {
-        if let Some(file) = self.cache.fresh(key, terms.now)
-            && file.is_unchanged()
-        {
+        if let Some(file) = self.cached(key, terms.now) {
             return Ok(Resource::File(file.clone()));
         }
         self.look_up(key, terms, found())
+    }
+
+    /// The file with the key `key`, if it is in the cache and may be served without a look at the
+    /// directory.
+    #[inline]
+    pub(crate) fn cached(&self, key: &[u8], now: Time) -> Option<&Rc<CachedFile>> {
+        self.cache.fresh(key, now).filter(|file| file.is_unchanged())
     }
 
     /// The files up to this length are kept in memory.

@@ -6,7 +6,7 @@
 
 use crate::document_root::DocumentRoot;
 use selvedge_site::rate::Limiter;
-use selvedge_site::{Route, RouteAction, RouteTable};
+use selvedge_site::{Route, RouteAction, RouteTable, Rules, ServedDirectory};
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
@@ -30,6 +30,8 @@ pub struct Routing {
 pub(crate) struct RoutePlace {
     /// The directory of its files.
     pub(crate) files: Option<usize>,
+    /// Whether its files are sent as they are, and no rule asks for more.
+    pub(crate) is_bare: bool,
     /// The directory of its pages for errors.
     pub(crate) error_pages: Option<usize>,
     /// The buckets of its rate.
@@ -87,7 +89,7 @@ impl Routing {
             None => None,
         };
         let limiter = route.rules.rate.map(|rate| Mutex::new(Limiter::new(rate, ADDRESSES_MAX)));
-        Ok(RoutePlace { files, error_pages, limiter })
+        Ok(RoutePlace { files, is_bare: is_bare(route), error_pages, limiter })
     }
 
     fn directory(&mut self, path: &Path, known: &mut HashMap<PathBuf, usize>) -> io::Result<usize> {
@@ -108,6 +110,19 @@ impl Routing {
     pub(crate) fn place_of(&self, (host, route): (usize, usize)) -> &RoutePlace {
         &self.places[host][route]
     }
+}
+
+/// Whether a route sends the files of a directory as they are, by their paths, and has no rule that
+/// concerns a file that is there.
+fn is_bare(route: &Route) -> bool {
+    let RouteAction::Directory(directory) = &route.action else { return false };
+    // All fields are named, so that a new one is thought of here.
+    let ServedDirectory { path: _, index: _, listing: _, try_files, precompressed, compression, language } =
+        directory;
+    let Rules { access, auth, rate, headers, cache_control, cors, error_pages: _ } = &route.rules;
+    let is_by_path = try_files.is_empty() && !precompressed && compression.is_none() && language.is_none();
+    let is_open = access.allow.is_empty() && access.deny.is_empty() && auth.is_none() && rate.is_none();
+    is_by_path && is_open && headers.is_empty() && cache_control.is_empty() && cors.is_none()
 }
 
 impl fmt::Debug for Routing {

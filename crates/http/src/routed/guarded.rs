@@ -32,18 +32,30 @@ const OWN_PAGE_BYTES: u64 = 64 << 10;
 
 /// A handler with the rules of its route.
 pub(super) struct Guarded {
-    pub(super) routing: Arc<Routing>,
-    pub(super) place: (usize, usize),
+    pub(super) route: Rc<GuardedRoute>,
     pub(super) inner: Rc<dyn DynHandler>,
     pub(super) verified: Rc<RefCell<Verified>>,
+}
+
+/// The route of a handler. Its requests hold it, at the cost of a count that one worker alone
+/// changes.
+pub(super) struct GuardedRoute {
+    pub(super) routing: Arc<Routing>,
+    pub(super) place: (usize, usize),
     pub(super) counters: Arc<WorkerMetrics>,
+}
+
+impl GuardedRoute {
+    fn route(&self) -> &Route {
+        let (host, route) = self.place;
+        &self.routing.table().hosts[host].routes[route]
+    }
 }
 
 impl Handler for Guarded {
     async fn call(&self, mut request: Request) -> Response {
         let began = now();
-        let (host, route) = self.place;
-        let route = &self.routing.table().hosts[host].routes[route];
+        let route = self.route.route();
         let path = canonical(request.uri().path().as_bytes()).map(|path| path.into_owned());
         let path = path.unwrap_or_else(|_| b"/".to_vec());
         let mut fields = HeaderMap::new();
@@ -52,7 +64,7 @@ impl Handler for Guarded {
             None if !rewrite(&mut request, route, &path) => page(StatusCode::BAD_REQUEST),
             None => self.inner.call_boxed(request).await,
         };
-        put_own_page(&self.routing, self.place, &mut response).await;
+        put_own_page(&self.route, &mut response).await;
         let has_content = matches!(response.status().as_u16(), 200 | 206 | 304);
         let head = response.headers_mut();
         for (name, value) in &fields {
@@ -81,14 +93,13 @@ impl Handler for Guarded {
             response.extensions_mut().insert(WithoutServer);
         }
         let bytes = response.body().len().unwrap_or(0);
-        self.counters.count(response.status().as_u16(), bytes, now().since(began));
+        self.route.counters.count(response.status().as_u16(), bytes, now().since(began));
         response
     }
 
     fn call_plain(&self, request: &PlainRequest<'_>) -> Option<PlainCall> {
         let began = now();
-        let (host, route) = self.place;
-        let route = &self.routing.table().hosts[host].routes[route];
+        let route = self.route.route();
         let is_short = matches!(route.action, RouteAction::Proxy { .. } | RouteAction::FastCgi { .. });
         if !request.is_bare_get() || !is_short {
             return None;
@@ -117,17 +128,17 @@ impl Handler for Guarded {
             }
             _ => self.inner.call_plain_boxed(request)?,
         };
-        let (routing, place, counters) = (self.routing.clone(), self.place, self.counters.clone());
+        let route = self.route.clone();
         Some(Box::pin(async move {
             let mut answer = inner.await;
             let (status, bytes) = match &mut answer {
                 PlainOutcome::Plain(answer) => (answer.status, answer.content.len() as u64),
                 PlainOutcome::Response(response) => {
-                    put_own_page(&routing, place, response).await;
+                    put_own_page(&route, response).await;
                     (response.status(), response.body().len().unwrap_or(0))
                 }
             };
-            counters.count(status.as_u16(), bytes, now().since(began));
+            route.counters.count(status.as_u16(), bytes, now().since(began));
             answer
         }))
     }
@@ -140,11 +151,11 @@ impl Guarded {
         let rules = &route.rules;
         let peer = request.extensions().get::<Caller>().and_then(Caller::peer);
         if !rules.access.permits(peer) {
-            add(&self.counters.refused.access, 1);
+            add(&self.route.counters.refused.access, 1);
             return Some(page(StatusCode::FORBIDDEN));
         }
         if let Some(seconds) = self.wait(peer) {
-            add(&self.counters.refused.rate, 1);
+            add(&self.route.counters.refused.rate, 1);
             fields.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
             return Some(page(StatusCode::TOO_MANY_REQUESTS));
         }
@@ -166,7 +177,7 @@ impl Guarded {
                 request.extensions_mut().insert(Authenticated { scheme: "Basic".to_owned(), user });
                 return None;
             }
-            add(&self.counters.refused.password, 1);
+            add(&self.route.counters.refused.password, 1);
             let challenge = format!("Basic realm=\"{}\", charset=\"UTF-8\"", auth.realm);
             if let Ok(challenge) = HeaderValue::from_str(&challenge) {
                 fields.insert(header::WWW_AUTHENTICATE, challenge);
@@ -178,7 +189,7 @@ impl Guarded {
 
     /// The seconds after which `peer` may ask again, if it may not now.
     fn wait(&self, peer: Option<IpAddr>) -> Option<u64> {
-        let limiter = self.routing.place_of(self.place).limiter.as_ref()?;
+        let limiter = self.route.routing.place_of(self.route.place).limiter.as_ref()?;
         let mut limiter = limiter.lock().unwrap_or_else(PoisonError::into_inner);
         limiter.take(peer?, now().as_nanos()).err()
     }
@@ -200,15 +211,15 @@ impl Guarded {
 }
 
 /// Puts the route's page for an error into a response that a page may replace, if there is one.
-async fn put_own_page(routing: &Routing, place: (usize, usize), response: &mut Response) {
+async fn put_own_page(route: &GuardedRoute, response: &mut Response) {
     if response.extensions_mut().remove::<Placeholder>().is_none() {
         return;
     }
     let status = response.status();
-    if let Some(at) = routing.place_of(place).error_pages
+    if let Some(at) = route.routing.place_of(route.place).error_pages
         && (status.is_client_error() || status.is_server_error())
     {
-        let (name, directory) = (format!("{}.html", status.as_u16()), routing.directories[at].clone());
+        let (name, directory) = (format!("{}.html", status.as_u16()), route.routing.directories[at].clone());
         let key = name.clone().into_bytes();
         let found = blocking(move || search(&directory, &key, OWN_PAGE_BYTES)).await;
         if let Ok(Ok(Found::File(file))) = found {
