@@ -26,6 +26,7 @@ mod ci;
 mod command;
 mod disk;
 mod fuzz;
+mod mpi_builds;
 mod packages;
 mod peers;
 mod programs;
@@ -57,7 +58,8 @@ cargo xtask COMMAND
                           record those that pass: loom, Miri, sanitizers, fuzzing, programs, stress, packages,
                           the figures' answers and instructions
   prove --all | --list    run every proof; or tell the state of each, and where its last output is
-  setup                   install the programs that the tests need (as root), or name their packages
+  setup                   install the programs that the tests need (as root), or name their packages; fetch
+                          builds of MPI into the target directory
   tidy [--write]          check layers, links, paper headings, glossary, changelog, generated pages,
                           stray paths, the words, clauses and widths of comments, the names of types,
                           circles of files, lengths of functions, where modules and imports stand;

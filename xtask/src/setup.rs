@@ -7,7 +7,7 @@
 //! Another user gets the names of the packages. A program that is not required stops nothing.
 
 use crate::command::{Invocation, Tally, on_path};
-use crate::workspace;
+use crate::{mpi_builds, workspace};
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 use std::time::Duration;
@@ -90,6 +90,18 @@ const PROGRAMS: &[Program] = &[
         need: Need::Optional,
     },
     Program {
+        name: "mpirun.mpich",
+        package: "mpich",
+        purpose: "another MPI for the same tests",
+        need: Need::Optional,
+    },
+    Program {
+        name: "pip3",
+        package: "python3-pip",
+        purpose: "fetches builds of MPI for the same tests",
+        need: Need::Optional,
+    },
+    Program {
         name: "/usr/share/doc/php-fpm/copyright",
         package: "php-fpm",
         purpose: "runs a site in PHP behind the server in its tests",
@@ -146,6 +158,9 @@ pub(crate) fn run(extent: Extent) -> Result<(), String> {
         return Err("rustup is needed to install toolchains; see https://rustup.rs".to_string());
     }
     components()?;
+    if let Err(error) = mpi_builds::fetch() {
+        println!("setup: going on without builds of MPI: {error}");
+    }
     match extent {
         Extent::Tests => Ok(()),
         Extent::TestsAndProofs => nightly(),

@@ -5,6 +5,12 @@
 //! all contexts go through one communicator of MPI that is the engine's own, because MPI keeps no
 //! order between two. The header of a message follows its bytes.
 //!
+//! # The death of a rank
+//! Most launchers end the job then. Where MPI goes on (ULFM), it tells the driver, and the driver
+//! tells the engine after the last message of that rank (`libmpi/comm_line.rs`), as
+//! `engine.rs` wants it. Revocations and agreements need no more of MPI: they are messages as on the
+//! other engines.
+//!
 //! # Long messages between ranks of one machine
 //! The thread that sends one lends its bytes to the receiver (`processes/lending.rs`), tells it so
 //! in a frame, and looks for messages until the receiver has begun to copy them. MPI would do the
@@ -12,6 +18,7 @@
 //! and the receiver would learn of the message before it could say where the bytes are to go. A
 //! loan is taken back after some 0.2 ms, and MPI carries a copy then.
 
+use crate::completion::EndedRank;
 use crate::job::{JobLink, JobRank, MessageOffer, OfferedBytes, PostEnd, on_an_os_thread};
 use crate::job_header::{HeaderTail, JobHeader};
 use crate::libmpi::{
@@ -189,6 +196,10 @@ impl CommListener for JobRank<CommLink> {
 
     fn failed(&self, _: MpiError) {
         self.all_are_lost();
+    }
+
+    fn rank_died(&self, rank: usize) {
+        self.ended(EndedRank { rank: rank as u32, failed: true });
     }
 }
 

@@ -11,7 +11,7 @@
 //! | `launcher.rs`, `library.rs` | which MPI is meant, and its library |
 //! | `family.rs`, `functions.rs` | the binary interfaces: handles, constants, functions |
 //! | `start.rs` | the start of MPI |
-//! | `calls.rs`, `error.rs` | each function of the library as a method, with its error |
+//! | `calls.rs`, `error.rs` | each function of the library as a method, with its error; ranks that have died |
 //! | `scalar.rs`, `memory.rs`, `collective.rs` | what calls give to MPI |
 //! | `comm.rs`, `ongoing.rs`, `received.rs`, `orders.rs` | the threads' side: orders, and what happens at their ends |
 //! | `shared_driver.rs`, `mail_lock.rs` | which OS thread makes a call |

@@ -16,8 +16,9 @@ use crate::error::{Error, ErrorClass};
 /// [`agree`](Self::agree) tells whether all were successful.
 ///
 /// It is so on engines on which the ranks outlive one of them: threads, and processes that share
-/// memory. Over MPI a rank that returns an error or panics is borne too, but a process that is
-/// killed ends the job, because the launcher does so.
+/// memory. Over MPI a rank that returns an error or panics is borne too. A process that is killed
+/// there ends the job, because the launcher does so; under `mpirun --with-ft ulfm` of Open MPI 5 it
+/// is borne.
 impl Communicator {
     /// Ends all calls on this communicator, on every rank: the calls that wait, and all later
     /// calls, fail with [`ErrorClass::Revoked`]. The messages that no receive has taken are

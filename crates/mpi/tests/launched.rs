@@ -1,13 +1,15 @@
 //! The cases of the suite between processes: over memory that they share, and over the MPI library
-//! of the machine, under each `mpirun` that it has.
+//! of the machine, with each MPI that `installed/mod.rs` finds.
 //!
 //! Run as a test, this program starts jobs of itself: one for each number of ranks that a case asks
-//! for. Without an `mpirun` it says so, and runs those over shared memory.
+//! for. Without an MPI it says so, and runs those over shared memory.
 
 #[path = "suite/conformance/mod.rs"]
 mod conformance;
+mod installed;
 
 use conformance::all;
+use installed::{Installed, NONE, NONE_BEARS_DEATHS, installed};
 use rustix::process::{Pid, Signal, getpid, kill_process};
 use selvedge_core::sleep;
 use selvedge_io::EventLoop;
@@ -29,6 +31,9 @@ const SOCKET: &str = "SELVEDGE_TEST_SOCKET";
 
 /// How long a job may run: far more than any needs.
 const JOB_LIMIT: Duration = Duration::from_secs(90);
+
+/// The jobs over an MPI of which two ranks are killed, each at another moment.
+const DEATHS: u64 = 6;
 
 fn main() -> ExitCode {
     match std::env::var(PROGRAM).as_deref() {
@@ -139,7 +144,7 @@ async fn a_stop(world: Communicator) -> Result<(), Error> {
     Ok(())
 }
 
-/// The process of a rank ends in the middle of a long message: the others get errors, and go on.
+/// The process of a rank is killed in the middle of a long message: the others get errors, and go on.
 async fn a_departure(world: Communicator) -> Result<(), Error> {
     // Longer than a ring.
     let elements = vec![1_u64; 50_000];
@@ -149,7 +154,7 @@ async fn a_departure(world: Communicator) -> Result<(), Error> {
                 let sends = world.isend_vec(other, (), elements.clone());
                 if round == 3 && other == 2 {
                     // The message is on its way, and no destructor runs.
-                    std::process::exit(3);
+                    kill_process(getpid(), Signal::KILL).expect("the rank runs");
                 }
                 sends.await?;
                 world.recv_vec::<u64>(other, ()).await?;
@@ -361,21 +366,20 @@ async fn asks_another_world(world: Communicator) -> Result<(), Error> {
 }
 
 fn start_jobs() -> ExitCode {
-    let mut tried = 0;
     let mut failed = start_jobs_with("shared memory", local_job) + more_over_shared_memory();
-    // Debian's names of the two. Each is asked whether it is there.
-    for (mpirun, options) in
-        [("mpirun.openmpi", &["--allow-run-as-root", "--oversubscribe"][..]), ("mpirun.mpich", &[])]
-    {
-        if Command::new(mpirun).arg("--version").output().is_ok() {
-            tried += 1;
-            failed += start_jobs_with(mpirun, |program, ranks| {
-                output(vec![wrapped(mpirun, options, ranks, itself(program))], |_| {})
-            });
+    let all = installed();
+    for mpi in &all {
+        failed += start_jobs_with(&mpi.to_string(), |program, ranks| {
+            output(vec![wrapped(mpi, &[], ranks, itself(program))], |_| {})
+        });
+        if let Some(options) = mpi.bears_deaths {
+            failed += deaths(mpi, options);
         }
     }
-    if tried == 0 {
-        println!("no MPI is installed, so no case ran between processes: install openmpi-bin or mpich");
+    if all.is_empty() {
+        println!("{NONE}");
+    } else if all.iter().all(|mpi| mpi.bears_deaths.is_none()) {
+        println!("{NONE_BEARS_DEATHS}");
     }
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -404,6 +408,29 @@ fn more_over_shared_memory() -> usize {
     if !succeeded || !text.contains("rank 0 has heard of [0, 1, 2, 3]") || others != 3 {
         println!("shared memory: a program that starts itself:\n{text}");
         failed += 1;
+    }
+    failed
+}
+
+/// Ranks that die over an MPI that bears it. Gives the number of what failed.
+fn deaths(mpi: &Installed, options: &[&str]) -> usize {
+    let job = |program, ranks, wait: u64| {
+        let mut command = itself(program);
+        command.env(WAIT, wait.to_string());
+        output(vec![wrapped(mpi, options, ranks, command)], |_| {}).1
+    };
+    let mut failed = 0;
+    let text = job("departure", 3, 0);
+    if !["rank 0 goes on", "rank 2 goes on"].iter().all(|seen| text.contains(seen)) {
+        println!("{mpi}: a departure was not borne:\n{text}");
+        failed += 1;
+    }
+    for wait in (0..DEATHS).map(|number| number * number * 100) {
+        let text = job("recovery", 4, wait);
+        if !["rank 1 goes on", "rank 3 goes on"].iter().all(|seen| text.contains(seen)) {
+            println!("{mpi}: no recovery of ranks killed after {wait} us:\n{text}");
+            failed += 1;
+        }
     }
     failed
 }
@@ -450,10 +477,10 @@ fn itself(program: &str) -> Command {
     command
 }
 
-/// A command under `mpirun`.
-fn wrapped(mpirun: &str, options: &[&str], ranks: usize, command: Command) -> Command {
-    let mut whole = Command::new(mpirun);
-    whole.args(options).arg("-n").arg(ranks.to_string()).arg(command.get_program());
+/// A command as the ranks of a job.
+fn wrapped(mpi: &Installed, options: &[&str], ranks: usize, command: Command) -> Command {
+    let mut whole = mpi.job(ranks, options);
+    whole.arg(command.get_program());
     whole.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     whole
 }

@@ -1,13 +1,14 @@
 //! The MPI library by dlopen, under each MPI that this machine has.
 //!
-//! Run as a test, this program starts itself again as the ranks of jobs, with each `mpirun` that it
-//! finds: `mpirun.openmpi` and `mpirun.mpich` (Debian), and the programs that
-//! `SELVEDGE_TEST_MPIRUN` names with their paths, separated by colons. Where an MPI has a library
-//! with the standard binary interface beside its own, the jobs run with that one too. Without any,
-//! it says so and passes.
+//! Run as a test, this program starts itself again as the ranks of jobs, with each MPI that
+//! `installed/mod.rs` finds. Without any, it says so and passes.
 //!
 //! A rank that finds a fault ends with a panic, so its job ends with an error.
 
+mod installed;
+
+use installed::{Installed, NONE, NONE_BEARS_DEATHS, installed};
+use rustix::process::{Signal, getpid, kill_process};
 use selvedge_core::internal::run_blocking;
 use selvedge_mpi::libmpi::{
     Collective, Comm, CommListener, MessageLoop, MpiError, MpiErrorClass, MpiFamily, MpiMemory,
@@ -15,7 +16,6 @@ use selvedge_mpi::libmpi::{
 };
 use std::collections::VecDeque;
 use std::io::Read;
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ const JOB_LIMIT: Duration = Duration::from_secs(90);
 type Program = fn();
 
 /// The programs of the ranks, each with the number of ranks.
-const PROGRAMS: &[(&str, u32, Program)] = &[
+const PROGRAMS: &[(&str, usize, Program)] = &[
     ("messages", 4, messages),
     ("collectives", 4, collectives),
     ("communicators", 4, communicators),
@@ -44,6 +44,7 @@ fn main() -> ExitCode {
         Ok("abort") => abort(),
         Ok("panic") => panics(),
         Ok("other library") => other_library(),
+        Ok("a death") => a_death(),
         Ok(program) => {
             let (.., run) = PROGRAMS.iter().find(|(name, ..)| *name == program).expect("it is in the list");
             run();
@@ -55,40 +56,37 @@ fn main() -> ExitCode {
 
 // The test: it starts jobs.
 
-/// An MPI of this machine.
-#[derive(Clone, Debug)]
-struct Installed {
-    mpirun: PathBuf,
-    is_open_mpi: bool,
-    /// The library that the ranks load, unless they find it themselves.
-    library: Option<PathBuf>,
-    family: MpiFamily,
-}
-
 fn start_jobs() -> ExitCode {
     without_a_library();
     let installed = installed();
     if installed.is_empty() {
-        println!("no MPI is installed, so the MPI library was not tried: install openmpi-bin or mpich");
+        println!("{NONE}");
         return ExitCode::SUCCESS;
     }
     let mut failed = 0;
     for mpi in &installed {
         for &(program, ranks, _) in PROGRAMS {
-            failed += usize::from(!passes(mpi, program, ranks, |succeeded, _| succeeded));
+            failed += usize::from(!passes(mpi, program, ranks, &[], |succeeded, _| succeeded));
         }
         for program in FAILING {
-            failed += usize::from(!passes(mpi, program, 2, |succeeded, _| !succeeded));
+            failed += usize::from(!passes(mpi, program, 2, &[], |succeeded, _| !succeeded));
         }
+        if let Some(options) = mpi.bears_deaths {
+            let goes_on = |_, text: &str| text.matches(" goes on").count() == 3;
+            failed += usize::from(!passes(mpi, "a death", 4, options, goes_on));
+        }
+    }
+    if installed.iter().all(|mpi| mpi.bears_deaths.is_none()) {
+        println!("{NONE_BEARS_DEATHS}");
     }
     let of = |family| installed.iter().find(|mpi| mpi.family == family);
     if let (Some(open_mpi), Some(Installed { library: None, .. })) =
         (of(MpiFamily::OpenMpi), of(MpiFamily::Mpich))
     {
-        let other = Installed { library: Some("libmpich.so.12".into()), ..open_mpi.clone() };
+        let other = open_mpi.with_library("libmpich.so.12".into());
         let tells =
             |_, text: &str| text.contains("it is the library of another MPI") || text.contains("cannot open");
-        failed += usize::from(!passes(&other, "other library", 2, tells));
+        failed += usize::from(!passes(&other, "other library", 2, &[], tells));
     }
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -106,50 +104,25 @@ fn without_a_library() {
     assert!(text.contains("/nowhere/libmpi.so.40: cannot open shared object file"), "{text}");
 }
 
-fn installed() -> Vec<Installed> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let on_path = |name: &str| {
-        std::env::split_paths(&path).map(|directory| directory.join(name)).find(|path| path.is_file())
-    };
-    let named = std::env::var_os("SELVEDGE_TEST_MPIRUN").unwrap_or_default();
-    let named = std::env::split_paths(&named).filter(|path| !path.as_os_str().is_empty());
-    let mut installed = Vec::new();
-    for mpirun in ["mpirun.openmpi", "mpirun.mpich"].into_iter().filter_map(on_path).chain(named) {
-        let version = Command::new(&mpirun).arg("--version").output().expect("mpirun starts");
-        // MPICH's is called HYDRA, and Open MPI's has several names.
-        let is_open_mpi = !String::from_utf8_lossy(&version.stdout).contains("HYDRA");
-        let family = if is_open_mpi { MpiFamily::OpenMpi } else { MpiFamily::Mpich };
-        let standard = mpirun.parent().and_then(Path::parent).map(|root| root.join("lib/libmpi_abi.so.1"));
-        let mpi = Installed { mpirun, is_open_mpi, library: None, family };
-        installed.push(mpi.clone());
-        if let Some(library) = standard.filter(|library| library.is_file()) {
-            installed.push(Installed { library: Some(library), family: MpiFamily::Standard, ..mpi });
-        }
-    }
-    installed
-}
-
 /// Runs a job, and tells its output unless it is as expected.
-fn passes(mpi: &Installed, program: &str, ranks: u32, expected: impl FnOnce(bool, &str) -> bool) -> bool {
-    let mut command = Command::new(&mpi.mpirun);
-    if mpi.is_open_mpi {
-        command.args(["--allow-run-as-root", "--oversubscribe"]);
-    }
-    command.arg("-n").arg(ranks.to_string()).arg(std::env::current_exe().unwrap());
+fn passes(
+    mpi: &Installed,
+    program: &str,
+    ranks: usize,
+    options: &[&str],
+    expected: impl FnOnce(bool, &str) -> bool,
+) -> bool {
+    let mut command = mpi.job(ranks, options);
+    command.arg(std::env::current_exe().unwrap());
     command.env(PROGRAM, program).env("SELVEDGE_TEST_FAMILY", mpi.family.to_string());
-    match &mpi.library {
-        Some(library) => command.env(PATH_VARIABLE, library),
-        None => command.env_remove(PATH_VARIABLE),
-    };
     let begin = Instant::now();
     let mut job = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let output = [reader(job.stdout.take().unwrap()), reader(job.stderr.take().unwrap())];
     let succeeded = wait(&mut job);
     let text = output.map(|output| output.join().unwrap()).concat();
     let passes = succeeded.is_some_and(|succeeded| expected(succeeded, &text));
-    let name = mpi.library.as_ref().unwrap_or(&mpi.mpirun).display();
     let verdict = if passes { "ok" } else { "FAILED" };
-    println!("{program} on {ranks} ranks with {name} ({}): {verdict} in {:.1?}", mpi.family, begin.elapsed());
+    println!("{program} on {ranks} ranks with {mpi}: {verdict} in {:.1?}", begin.elapsed());
     if !passes {
         println!("{text}");
         if succeeded.is_none() {
@@ -189,6 +162,7 @@ fn wait(job: &mut Child) -> Option<bool> {
 struct Inbox {
     messages: Mutex<VecDeque<Result<Received, MpiError>>>,
     arrived: Condvar,
+    died: Mutex<Vec<usize>>,
 }
 
 impl Inbox {
@@ -221,6 +195,10 @@ impl CommListener for Inbox {
 
     fn failed(&self, error: MpiError) {
         self.put(Err(error));
+    }
+
+    fn rank_died(&self, rank: usize) {
+        self.died.lock().unwrap().push(rank);
     }
 }
 
@@ -540,6 +518,39 @@ fn panics() {
     let inbox = Inbox::of(&mpi.world());
     assert_ne!(mpi.world().rank(), 1, "this rank panics");
     inbox.next();
+}
+
+/// A rank is killed, and the others hear of it after its last message, and go on.
+fn a_death() {
+    let mpi = start();
+    assert!(mpi.about().bears_deaths);
+    let world = mpi.world();
+    let inbox = Inbox::of(&world);
+    if world.rank() == 1 {
+        let sent: Vec<_> = [0, 2, 3].map(|rank| world.send(rank, 5, vec![7_u8; 100_000].into())).into();
+        sent.into_iter().for_each(|sent| drop(done(sent)));
+        kill_process(getpid(), Signal::KILL).unwrap();
+    }
+    let last = inbox.next();
+    assert_eq!((last.source, last.memory), (1, vec![7_u8; 100_000].into()));
+    while inbox.died.lock().unwrap().is_empty() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(*inbox.died.lock().unwrap(), [1]);
+    let others: Vec<usize> = [0, 2, 3].into_iter().filter(|&rank| rank != world.rank()).collect();
+    for round in 0..100 {
+        for &other in &others {
+            done(world.send(other, round, vec![round as u8; 3000 * round as usize].into()));
+        }
+        // Not all of a round are there before some of the next.
+        others.iter().for_each(|_| assert_ne!(inbox.next().source, 1));
+    }
+    // It ends, with an error or without.
+    if let Err(error) = run_blocking(world.send(1, 0, vec![0_u8].into()), None).unwrap() {
+        assert_eq!(error.class, MpiErrorClass::ProcFailed, "{error:?}");
+    }
+    println!("rank {} goes on", world.rank());
+    mpi.finish().unwrap();
 }
 
 /// Tells why MPI cannot be started.

@@ -24,6 +24,7 @@ macro_rules! ask {
     }};
 }
 
+mod dead_ranks;
 mod large;
 
 /// A communicator.
@@ -109,8 +110,12 @@ impl<H: MpiHandle> Mpi<H> {
         self.is_serialized
     }
 
-    /// Ends MPI. All ranks make this call, each on the OS thread that has started MPI.
-    pub(super) fn finalize(self) -> Result<(), MpiError> {
+    /// Ends MPI. All ranks that live make this call, each on the OS thread that has started MPI.
+    pub(super) fn finalize(self, has_deaths: bool) -> Result<(), MpiError> {
+        if has_deaths && let Some(switch) = &self.table.ends_alone {
+            // The launcher may wait for the dead at the end, for ever.
+            switch.turn_on();
+        }
         // SAFETY: MPI is started, the message loop calls this on the OS thread that has started it,
         // and `self` is gone after the call.
         unsafe { ask!(self.finalize()) }
@@ -142,16 +147,22 @@ impl<H: MpiHandle> Mpi<H> {
 
     /// The greatest tag.
     pub(super) fn tag_max(&self) -> Result<i32, MpiError> {
+        // The least that MPI promises.
+        Ok(self.attribute(self.table.numbers.tag_max)?.unwrap_or(32_767))
+    }
+
+    /// A number that is an attribute of the library, if the library has it.
+    fn attribute(&self, key: c_int) -> Result<Option<c_int>, MpiError> {
         let (mut value, mut found): (*const c_int, c_int) = (null(), 0);
         let place = (&raw mut value).cast::<c_void>();
         // SAFETY: MPI is started, and the call writes the attribute's address to `value`.
-        unsafe { ask!(self.comm_get_attr(self.table.world, self.table.numbers.tag_max, place, &mut found)) }?;
-        // The least that MPI promises.
+        unsafe { ask!(self.comm_get_attr(self.table.world, key, place, &mut found)) }?;
         if found == 0 || value.is_null() {
-            return Ok(32_767);
+            return Ok(None);
         }
-        // SAFETY: the library says that the attribute is there. It lies in the library.
-        Ok(unsafe { *value })
+        // SAFETY: the library says that the attribute is there. It lies in the library, and the
+        // callers name attributes that are numbers.
+        Ok(Some(unsafe { *value }))
     }
 
     /// The name of the machine on which the rank runs.

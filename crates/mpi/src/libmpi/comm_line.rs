@@ -3,6 +3,7 @@
 
 use super::calls::CommHandle;
 use super::error::MpiError;
+use super::family::MpiHandle;
 use super::frames::FrameStore;
 use super::in_order::SourceOrder;
 use super::orders::{CommId, WORLD};
@@ -20,6 +21,8 @@ pub(super) struct CommLine<H> {
     pub(super) doorbells: Option<Arc<Doorbells>>,
     /// What its messages go in, if only this crate sends on it.
     pub(super) frames: Option<FrameStore<H>>,
+    /// The ranks that have died, each with whether the listener has been told.
+    dead: Vec<(i32, bool)>,
 }
 
 /// The communicators of the process. Each look of the driver goes through all of them, so they lie
@@ -86,9 +89,16 @@ impl<H> CommLines<H> {
     }
 }
 
-impl<H> CommLine<H> {
+impl<H: MpiHandle> CommLine<H> {
     pub(super) fn new(comm: CommHandle<H>) -> CommLine<H> {
-        CommLine { comm, listener: None, incoming: SourceOrder::new(), doorbells: None, frames: None }
+        CommLine {
+            comm,
+            listener: None,
+            incoming: SourceOrder::new(),
+            doorbells: None,
+            frames: None,
+            dead: Vec::new(),
+        }
     }
 
     /// Whether the driver looks for messages.
@@ -107,11 +117,42 @@ impl<H> CommLine<H> {
         }
     }
 
-    /// A message is there, or lost.
-    pub(super) fn end(&mut self, source: i32, ticket: u64, result: Result<Received, MpiError>) {
+    /// These ranks have died. Whether anything of it was new. What they have sent before is received
+    /// still, and [`tell_of_deaths`](Self::tell_of_deaths) comes after it.
+    pub(super) fn note_deaths(&mut self, ranks: Vec<i32>) -> bool {
+        let mut is_new = false;
+        for rank in ranks {
+            if self.dead.iter().all(|&(known, _)| known != rank) {
+                self.dead.push((rank, false));
+                is_new = true;
+            }
+            let lost = self.frames.as_mut().map_or(Vec::new(), |frames| frames.forget(rank));
+            for ticket in lost {
+                self.end(rank, ticket, Ok(None));
+                is_new = true;
+            }
+        }
+        is_new
+    }
+
+    /// A look has found no message: the listener is told of the ranks that have died, unless a
+    /// message of theirs is being received.
+    pub(super) fn tell_of_deaths(&mut self) {
+        let Some(listener) = &self.listener else { return };
+        for (rank, is_told) in &mut self.dead {
+            if !*is_told && !self.incoming.has(*rank) {
+                *is_told = true;
+                quietly(|| listener.rank_died(*rank as usize));
+            }
+        }
+    }
+
+    /// A message is there, or lost: without an error because its source has died.
+    pub(super) fn end(&mut self, source: i32, ticket: u64, result: Result<Option<Received>, MpiError>) {
         let Some(listener) = &self.listener else { return };
         let message = match result {
-            Ok(message) => Some(message),
+            Ok(message) => message,
+            Err(error) if error.tells_of_a_death() => None,
             Err(error) => {
                 quietly(|| listener.failed(error));
                 None

@@ -87,6 +87,8 @@ pub(super) struct MpiDriver<H: MpiHandle> {
     /// The orders of the present turn.
     orders: Vec<LoopOrder>,
     is_finishing: bool,
+    /// Whether a rank has died.
+    has_deaths: bool,
     /// See [`Drive::has_begun`].
     has_begun: bool,
     /// This rank's bell, with those of the others.
@@ -142,6 +144,7 @@ impl<H: MpiHandle> MpiDriver<H> {
             done: Vec::new(),
             orders: Vec::new(),
             is_finishing: false,
+            has_deaths: false,
             has_begun: false,
             doorbells: None,
             spare: Vec::new(),
@@ -289,7 +292,7 @@ impl<H: MpiHandle> MpiDriver<H> {
                     line.ring(head.source);
                 }
                 let received = Received { source: head.source as usize, tag: head.tag, memory };
-                line.end(head.source, ticket, result.map(|()| received));
+                line.end(head.source, ticket, result.map(|()| Some(received)));
             }
             Undone::Dup(place, end) => {
                 let made = result.and_then(|()| self.mpi.made(&place));
@@ -414,6 +417,6 @@ impl<H: MpiHandle> Drive for MpiDriver<H> {
         for frames in self.lines.drain().filter_map(|line| line.frames) {
             frames.withdraw(&self.mpi);
         }
-        self.mpi.finalize()
+        self.mpi.finalize(self.has_deaths)
     }
 }

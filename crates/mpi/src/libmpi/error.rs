@@ -91,6 +91,11 @@ impl MpiError {
         MpiError { call, class, code: 0, text }
     }
 
+    /// Whether it tells that a rank is dead.
+    pub(super) fn tells_of_a_death(&self) -> bool {
+        matches!(self.class, MpiErrorClass::ProcFailed | MpiErrorClass::ProcFailedPending)
+    }
+
     /// Puts what was asked for behind the library's words.
     pub(super) fn about(mut self, what: impl fmt::Display) -> MpiError {
         self.text = format!("{} ({what})", self.text);

@@ -16,6 +16,7 @@ use super::library::Library;
 use super::scalar::{ReduceOp, Scalar};
 use std::ffi::{CString, c_int, c_void};
 use std::fmt;
+use std::ptr::NonNull;
 
 /// A binary interface that MPI libraries share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +99,26 @@ pub(super) struct AbiTable<H> {
     scalars: Vec<H>,
     /// The operations, in the order of [`ReduceOp::ALL`].
     ops: Vec<H>,
+    /// What lets MPI end without the other ranks.
+    pub(super) ends_alone: Option<LibrarySwitch>,
     pub(super) numbers: &'static Numbers,
+}
+
+/// A switch of a library, which is no part of MPI: one byte that the library reads.
+#[derive(Clone, Debug)]
+pub(super) struct LibrarySwitch(NonNull<u8>);
+
+// SAFETY: it is the address of an object of the library, which is never unloaded. The holder of
+// the driver alone follows it.
+unsafe impl Send for LibrarySwitch {}
+
+impl LibrarySwitch {
+    /// Turns it on. No call of the library is under way.
+    pub(super) fn turn_on(&self) {
+        // SAFETY: `open_mpi` has found the object, which is a `bool` of C, so 1 is a value of it.
+        // The library's own OS threads do not read it.
+        unsafe { self.0.write(1) };
+    }
 }
 
 impl<H: MpiHandle> AbiTable<H> {
@@ -125,6 +145,8 @@ pub(super) struct Numbers {
     pub(super) serialized: c_int,
     /// The attribute that has the greatest tag.
     pub(super) tag_max: c_int,
+    /// The attribute that tells whether MPI goes on when a rank has died.
+    pub(super) bears_deaths: Option<c_int>,
     pub(super) status: StatusLayout,
     errors: &'static [(c_int, MpiErrorClass)],
 }
@@ -165,6 +187,7 @@ pub(super) fn mpich() -> AbiTable<c_int> {
             .map(|low| number(0x4c00_0000 | low))
             .to_vec(),
         ops: (1..=10).map(|low| number(0x5800_0000 | low)).collect(),
+        ends_alone: None,
         numbers: &Numbers {
             any_source: -2,
             any_tag: -1,
@@ -173,6 +196,7 @@ pub(super) fn mpich() -> AbiTable<c_int> {
             funneled: 1,
             serialized: 2,
             tag_max: 0x6440_0001,
+            bears_deaths: None,
             status: StatusLayout { bytes: 20, source: 8, tag: 12, error: 16 },
             errors: &[
                 (1, MpiErrorClass::Buffer),
@@ -235,6 +259,7 @@ pub(super) fn open_mpi(library: &Library) -> Result<AbiTable<MpiPointer>, String
             "op_max", "op_min", "op_sum", "op_prod", "op_land", "op_band", "op_lor", "op_bor", "op_lxor",
             "op_bxor",
         ])?,
+        ends_alone: library.symbol(c"ompi_async_mpi_finalize").map(|address| LibrarySwitch(address.cast())),
         numbers: &Numbers {
             any_source: -1,
             any_tag: -1,
@@ -243,6 +268,7 @@ pub(super) fn open_mpi(library: &Library) -> Result<AbiTable<MpiPointer>, String
             funneled: 1,
             serialized: 2,
             tag_max: 0,
+            bears_deaths: Some(12),
             status: StatusLayout { bytes: 24, source: 0, tag: 4, error: 8 },
             errors: &[
                 (1, MpiErrorClass::Buffer),
@@ -292,6 +318,7 @@ pub(super) fn standard() -> AbiTable<MpiPointer> {
         byte: number(0x247),
         scalars: [0x240, 0x248, 0x250, 0x258, 0x241, 0x249, 0x251, 0x259, 0x210, 0x214].map(number).to_vec(),
         ops: [0x23, 0x22, 0x21, 0x24, 0x30, 0x28, 0x31, 0x29, 0x32, 0x2a].map(number).to_vec(),
+        ends_alone: None,
         numbers: &Numbers {
             any_source: -1,
             any_tag: -2,
@@ -300,6 +327,7 @@ pub(super) fn standard() -> AbiTable<MpiPointer> {
             funneled: 1024,
             serialized: 2048,
             tag_max: 501,
+            bears_deaths: None,
             status: StatusLayout { bytes: 32, source: 0, tag: 4, error: 8 },
             errors: &[
                 (1, MpiErrorClass::Buffer),

@@ -24,7 +24,7 @@
 //! A rank lends once at a time, so the loans and the late messages of one sender have one order.
 
 use super::calls::{CommHandle, MessageHead, Mpi, RequestHandle};
-use super::error::MpiError;
+use super::error::{MpiError, MpiErrorClass};
 use super::family::MpiHandle;
 use super::memory::MpiMemory;
 use super::orders::CommId;
@@ -115,24 +115,37 @@ impl<H: MpiHandle> FrameStore<H> {
             self.post(mpi, comm)?;
         }
         let Some((request, _)) = self.posted.front_mut() else { return Ok(None) };
-        let Some(head) = mpi.arrived(request)? else {
-            // While nothing comes, there is time for it.
-            self.post(mpi, comm)?;
-            return Ok(None);
+        let arrived = match mpi.arrived(request) {
+            Ok(None) => {
+                // While nothing comes, there is time for it.
+                self.post(mpi, comm)?;
+                return Ok(None);
+            }
+            // The receive is under way still.
+            Err(error) if error.class == MpiErrorClass::ProcFailedPending => return Err(error),
+            Ok(Some(head)) => Ok(head),
+            Err(error) => Err(error),
         };
         let Some((_, memory)) = self.posted.pop_front() else { return Ok(None) };
-        let bytes = memory.as_slice().and_then(|bytes| bytes.get(..head.bytes)).unwrap_or(&[]);
-        let frame = FrameRead::of(head.source as usize, bytes, doorbells, offer);
+        let frame = arrived.map(|head| {
+            let bytes = memory.as_slice().and_then(|bytes| bytes.get(..head.bytes)).unwrap_or(&[]);
+            Some((head, FrameRead::of(head.source as usize, bytes, doorbells, offer)))
+        });
         self.free.push(memory);
-        Ok(Some((head, frame)))
+        frame
     }
 
     fn post(&mut self, mpi: &Mpi<H>, comm: &CommHandle<H>) -> Result<(), MpiError> {
         while let Some(mut memory) = self.free.pop() {
             // SAFETY: the memory lies in `posted` until the request is done, or in `withdraw` has
             // been given up.
-            let request = unsafe { mpi.post(comm, FRAME, &mut memory) }?;
-            self.posted.push_back((request, memory));
+            match unsafe { mpi.post(comm, FRAME, &mut memory) } {
+                Ok(request) => self.posted.push_back((request, memory)),
+                Err(error) => {
+                    self.free.push(memory);
+                    return Err(error);
+                }
+            }
         }
         Ok(())
     }
@@ -155,6 +168,14 @@ impl<H: MpiHandle> FrameStore<H> {
         let of_source = all.filter(|(_, body)| (body.source, body.tag) == (source, tag));
         let (place, _) = of_source.min_by_key(|(_, body)| body.ticket)?;
         self.announced.remove(place).map(|body| body.ticket)
+    }
+
+    /// The tickets of the bodies that this source has announced and will not send.
+    pub(super) fn forget(&mut self, source: i32) -> Vec<u64> {
+        let forgotten = self.announced.iter().filter(|body| body.source == source);
+        let tickets = forgotten.map(|body| body.ticket).collect();
+        self.announced.retain(|body| body.source != source);
+        tickets
     }
 
     /// No frame is received any more. MPI uses no memory of them afterwards.
@@ -245,5 +266,10 @@ mod tests {
             (frames.found(5, LATE), frames.found(6, BODY), frames.announced()),
             (Some(3), Some(2), None)
         );
+        for (source, ticket) in [(5, 5), (6, 6), (5, 7)] {
+            frames.announce(source, BODY, ticket);
+        }
+        assert_eq!((frames.forget(5), frames.forget(5)), (vec![5, 7], vec![]));
+        assert_eq!(frames.found(6, BODY), Some(6));
     }
 }

@@ -12,14 +12,30 @@ pub(super) struct NamedFunction<F> {
     pub(super) name: &'static str,
 }
 
+/// A function of the library by its name, with this type, if the library has it.
+macro_rules! function {
+    ($library:ident, $name:expr, $type:ty) => {
+        address($library, concat!($name, "\0")).map(|address| {
+            // SAFETY: a symbol of this name in an MPI library is the function of MPI's standard, or
+            // of its proposal ULFM. The caller of `MpiFunctions::of` says what a handle is.
+            let function = unsafe { std::mem::transmute::<*mut c_void, $type>(address) };
+            NamedFunction { function, name: $name }
+        })
+    };
+}
+
 /// Declares `MpiFunctions` and its look-up. Each line has the field, the function, and the types of
-/// its arguments.
+/// its arguments. An optional function may be missing.
 macro_rules! functions {
-    ($($field:ident: $name:ident($($argument:ty),*);)+) => {
+    (
+        optional { $($maybe:ident: $maybe_name:ident($($maybe_argument:ty),*);)+ }
+        $($field:ident: $name:ident($($argument:ty),*);)+
+    ) => {
         /// The functions of a library with handles of the type `H`.
         #[derive(Debug)]
         pub(super) struct MpiFunctions<H> {
             $(pub(super) $field: NamedFunction<unsafe extern "C" fn($($argument),*) -> c_int>,)+
+            $(pub(super) $maybe: Option<NamedFunction<unsafe extern "C" fn($($maybe_argument),*) -> c_int>>,)+
             pub(super) wtime: NamedFunction<unsafe extern "C" fn() -> f64>,
         }
 
@@ -30,25 +46,13 @@ macro_rules! functions {
             /// The library is an MPI library with handles of the type `H`.
             pub(super) unsafe fn of(library: &Library) -> Result<MpiFunctions<H>, &'static str> {
                 Ok(MpiFunctions {
-                    $($field: {
-                        let name = stringify!($name);
-                        let symbol = concat!(stringify!($name), "\0");
-                        let address = address(library, symbol).ok_or(name)?;
-                        // SAFETY: a symbol of this name in an MPI library is the function of MPI's
-                        // standard. The caller says what a handle is.
-                        let function = unsafe {
-                            std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($argument),*) -> c_int>(address)
-                        };
-                        NamedFunction { function, name }
-                    },)+
-                    wtime: {
-                        let address = address(library, "MPI_Wtime\0").ok_or("MPI_Wtime")?;
-                        // SAFETY: as above.
-                        let function = unsafe {
-                            std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> f64>(address)
-                        };
-                        NamedFunction { function, name: "MPI_Wtime" }
-                    },
+                    $($field: function!(
+                        library, stringify!($name), unsafe extern "C" fn($($argument),*) -> c_int
+                    ).ok_or(stringify!($name))?,)+
+                    $($maybe: function!(
+                        library, stringify!($maybe_name), unsafe extern "C" fn($($maybe_argument),*) -> c_int
+                    ),)+
+                    wtime: function!(library, "MPI_Wtime", unsafe extern "C" fn() -> f64).ok_or("MPI_Wtime")?,
                 })
             }
         }
@@ -70,6 +74,10 @@ type PerRank = *const c_int;
 type StatusPlace = *mut u8;
 
 functions! {
+    optional {
+        comm_failure_ack: MPIX_Comm_failure_ack(H);
+        comm_failure_get_acked: MPIX_Comm_failure_get_acked(H, *mut H);
+    }
     init_thread: MPI_Init_thread(*mut c_int, *mut *mut *mut c_char, c_int, *mut c_int);
     initialized: MPI_Initialized(*mut c_int);
     finalize: MPI_Finalize();
@@ -89,6 +97,10 @@ functions! {
     comm_split: MPI_Comm_split(H, c_int, c_int, *mut H);
     comm_free: MPI_Comm_free(*mut H);
     comm_set_errhandler: MPI_Comm_set_errhandler(H, H);
+    comm_group: MPI_Comm_group(H, *mut H);
+    group_size: MPI_Group_size(H, *mut c_int);
+    group_translate_ranks: MPI_Group_translate_ranks(H, c_int, *const c_int, H, *mut c_int);
+    group_free: MPI_Group_free(*mut H);
     comm_get_attr: MPI_Comm_get_attr(H, c_int, *mut c_void, *mut c_int);
     isend: MPI_Isend(ReadPlace, c_int, H, c_int, c_int, H, *mut H);
     issend: MPI_Issend(ReadPlace, c_int, H, c_int, c_int, H, *mut H);

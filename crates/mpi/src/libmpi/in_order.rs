@@ -33,6 +33,11 @@ impl<M> SourceOrder<M> {
         self.sources.is_empty()
     }
 
+    /// Whether a message of this source is being received.
+    pub(super) fn has(&self, source: i32) -> bool {
+        self.sources.contains_key(&source)
+    }
+
     /// A message of this source is found. Its ticket.
     pub(super) fn begin(&mut self, source: i32) -> u64 {
         self.tickets += 1;
@@ -76,6 +81,7 @@ mod tests {
         messages.end(2, other, Some("other"), |message| handed.push(message));
         messages.end(1, lost, None, |message| handed.push(message));
         assert_eq!(handed, ["other"]);
+        assert_eq!([1, 2].map(|source| messages.has(source)), [true, false]);
         messages.end(1, long, Some("long"), |message| handed.push(message));
         assert_eq!(handed, ["other", "long", "short"]);
         assert!(messages.is_empty());

@@ -62,6 +62,9 @@ pub struct About {
     /// The program that started this rank. `None` if the process was started as any other: then it
     /// is the only rank.
     pub launched: Option<Launched>,
+    /// Whether MPI goes on when a rank has died, and tells the others: as Open MPI 5 does in a job
+    /// of `mpirun --with-ft ulfm`. Otherwise the launcher ends the job.
+    pub bears_deaths: bool,
 }
 
 impl MessageLoop {
@@ -168,6 +171,9 @@ const PANICKED: i32 = 101;
 /// because MPI may have something to carry on of which no rank knows.
 const RUNG_NAP: Duration = Duration::from_millis(100);
 
+/// The same where MPI tells of the ranks that have died, because a dead rank rings no bell.
+const DEATH_NAP: Duration = Duration::from_millis(10);
+
 /// What the OS thread tells when it has started MPI.
 struct Started {
     about: About,
@@ -188,17 +194,18 @@ fn run<H: MpiHandle>(
         Ok(described) => described,
         Err(error) => {
             let _ = tell.send(Err(error));
-            return mpi.finalize();
+            return mpi.finalize(false);
         }
     };
     let is_serialized = mpi.is_serialized();
+    let rung_nap = if about.bears_deaths { DEATH_NAP } else { RUNG_NAP };
     let driver = Arc::new(SharedDriver::new(Box::new(MpiDriver::new(mpi)), is_serialized));
     let _ = tell.send(Ok(Started { about, driver: driver.clone(), place, tag_max }));
-    look_on(&driver)
+    look_on(&driver, rung_nap)
 }
 
-/// The loop.
-fn look_on(driver: &SharedDriver) -> Result<(), MpiError> {
+/// The loop. It sleeps for `rung_nap` at most where every message rings.
+fn look_on(driver: &SharedDriver, rung_nap: Duration) -> Result<(), MpiError> {
     let sleep = driver.sleep();
     let mut pace = Pace::new(Instant::now());
     let mut is_roused = false;
@@ -237,7 +244,7 @@ fn look_on(driver: &SharedDriver) -> Result<(), MpiError> {
                 is_armed = true;
             }
             (LoopPause::Nap(time), Some(doorbells)) => {
-                let limit = if standing.is_rung_for_all { RUNG_NAP } else { time };
+                let limit = if standing.is_rung_for_all { rung_nap } else { time };
                 sleep.nap(doorbells, rung, limit);
                 doorbells.disarm();
                 is_armed = false;
@@ -271,6 +278,7 @@ fn describe<H: MpiHandle>(
         version: mpi.library_version().map_err(StartError::Failed)?,
         processor_name: mpi.processor_name().map_err(StartError::Failed)?,
         launched,
+        bears_deaths: mpi.bears_deaths().map_err(StartError::Failed)?,
     };
     let tag_max = mpi.tag_max().map_err(StartError::Failed)?;
     Ok((about, NewPlace { id: WORLD, rank, size }, tag_max))

@@ -27,9 +27,12 @@ pub trait CommListener: fmt::Debug + Send + Sync + 'static {
     /// them.
     fn message(&self, message: Received);
 
-    /// MPI can receive no more messages on this communicator, or one of them is lost: a rank is
-    /// dead, or has revoked the communicator.
+    /// MPI can receive no more messages on this communicator, or one of them is lost.
     fn failed(&self, error: MpiError);
+
+    /// A rank is dead. No message of it comes any more, and the other ranks are as they were. It is
+    /// called where MPI [bears deaths](super::About::bears_deaths).
+    fn rank_died(&self, rank: usize);
 
     /// Whether the loop looks for messages. While it does not, messages stay where they are, and
     /// the senders of long ones wait. An answer that becomes `true` is told to the loop with

@@ -26,14 +26,29 @@ impl<H: MpiHandle> MpiDriver<H> {
                     None => self.next_message(place, None),
                 };
                 match found {
-                    Ok(false) => break,
+                    Ok(false) => {
+                        self.lines.at(place).1.tell_of_deaths();
+                        break;
+                    }
                     Ok(true) => {}
+                    Err(error) if error.tells_of_a_death() => self.note_deaths(place, error),
                     Err(error) => self.receive_no_more(place, error),
                 }
                 has_happened = true;
             }
         }
         has_happened
+    }
+
+    /// A rank of a communicator has died. The driver goes on looking.
+    fn note_deaths(&mut self, place: usize, error: MpiError) {
+        let (_, line) = self.lines.at(place);
+        let is_new = self.mpi.dead_ranks(&line.comm).map(|ranks| line.note_deaths(ranks));
+        match is_new {
+            Ok(true) => self.has_deaths = true,
+            // The error would come again.
+            Ok(false) | Err(_) => self.receive_no_more(place, error),
+        }
     }
 
     /// The driver does not look again, because the error would come again.
@@ -63,7 +78,7 @@ impl<H: MpiHandle> MpiDriver<H> {
                     line.hand_over(message);
                 } else {
                     let ticket = line.incoming.begin(source);
-                    line.end(source, ticket, Ok(message));
+                    line.end(source, ticket, Ok(Some(message)));
                 }
                 Ok(true)
             }
