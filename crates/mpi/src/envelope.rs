@@ -115,7 +115,11 @@ const FEW_BYTES: usize = 24;
 impl Moved {
     /// A value, and the number of bytes that [`Status::bytes`] is to tell.
     pub(crate) fn new<T: Send + 'static>(value: T, bytes: usize) -> Moved {
-        let of = const { &MovedType::of::<T>(type_name::<T>) };
+        Moved::named(value, const { &MovedType::of::<T>(type_name::<T>) }, bytes)
+    }
+
+    /// As [`new`](Self::new), of a value that is of another type to its receiver.
+    pub(crate) fn named<T: Send + 'static>(value: T, of: &'static MovedType, bytes: usize) -> Moved {
         Moved { value: MovedValue::Owned(Box::new(value)), of, bytes }
     }
 

@@ -6,10 +6,11 @@
 
 use crate::communicator::{Communicator, Opened, OpensMessage};
 use crate::engine::{ReceiveRoom, SendMode};
-use crate::envelope::{Envelope, Status};
+use crate::envelope::{Envelope, MessageContent, Status};
 use crate::error::{CallSite, Error, ErrorClass};
 use crate::payload::{ElementSlice, Elements, bytes_of_elements, open, wrong_body};
 use crate::request::Request;
+use crate::spare_memory::spare;
 use crate::tag::{Source, Tag, Tags};
 use bytemuck::Pod;
 
@@ -177,7 +178,7 @@ impl Communicator {
         buffer: Vec<T>,
     ) -> Request<Vec<T>> {
         let call = self.call("isend_vec");
-        let payload = Elements(buffer.clone());
+        let payload = Elements(spare().filled(&buffer));
         let begun = self.begin_payload(call, to, tag.into(), payload, SendMode::Standard);
         Request::of_send(self, call, to, begun, buffer)
     }
@@ -215,7 +216,16 @@ impl<T: Pod + Send> OpensMessage<Status> for Filled<'_, T> {
     }
 
     fn open(self, envelope: Envelope) -> Result<Status, Error> {
-        fill(self.call, &envelope, self.buffer)
+        let status = fill(self.call, &envelope, self.buffer)?;
+        match envelope.body {
+            MessageContent::Bytes(bytes) => spare().keep(bytes),
+            MessageContent::Moved(moved) => {
+                if let Ok(elements) = moved.downcast::<Vec<T>>() {
+                    spare().keep(elements);
+                }
+            }
+        }
+        Ok(status)
     }
 
     fn opened(self, status: Status) -> Status {

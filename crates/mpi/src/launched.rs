@@ -7,16 +7,16 @@
 //!
 //! # The death of a rank
 //! Most launchers end the job then. Where MPI goes on (ULFM), it tells the driver, and the driver
-//! tells the engine after the last message of that rank (`libmpi/comm_line.rs`), as
-//! `engine.rs` wants it. Revocations and agreements need no more of MPI: they are messages as on the
-//! other engines.
+//! tells the engine after the last message of that rank (`libmpi/comm_line.rs`), as `engine.rs`
+//! wants it. Revocations and agreements need no more of MPI: they are messages as on the other
+//! engines.
 //!
 //! # Long messages between ranks of one machine
 //! The thread that sends one lends its bytes to the receiver (`processes/lending.rs`), tells it so
 //! in a frame, and looks for messages until the receiver has begun to copy them. MPI would do the
 //! same, but it would have to own the bytes for an unknown time, so it would need a copy of them;
 //! and the receiver would learn of the message before it could say where the bytes are to go. A
-//! loan is taken back after some 0.2 ms, and MPI carries a copy then.
+//! loan is taken back after some 0.2 ms and the time of a copy, and MPI carries a copy then.
 
 use crate::completion::EndedRank;
 use crate::job::{JobLink, JobRank, MessageOffer, OfferedBytes, PostEnd, on_an_os_thread};
@@ -25,6 +25,7 @@ use crate::libmpi::{
     Collective, Comm, CommListener, FRAME_MAX, MessageLoop, MpiError, MpiMemory, OfferedFrame, Received,
 };
 use crate::processes::{Doorbells, JobSegment, RANKS_MAX, segment_path};
+use crate::spare_memory::spare;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use selvedge_core::internal::CallUnderWay;
 use std::error::Error;
@@ -163,7 +164,10 @@ impl JobLink for CommLink {
         }
         self.comm.watch_loan(others_wait, &lent);
         if !lent.end() {
-            self.comm.send_late(to, [bytes, tail.as_bytes()].concat());
+            let mut copy = spare().room(bytes.len() + HeaderTail::BYTES_MAX);
+            copy.extend_from_slice(bytes);
+            copy.extend_from_slice(tail.as_bytes());
+            self.comm.send_late(to, copy);
         }
         true
     }

@@ -134,6 +134,7 @@ mod running;
 mod sending;
 mod shared_payload;
 mod simple;
+mod spare_memory;
 mod spawn;
 mod split;
 mod tag;

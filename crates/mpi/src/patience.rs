@@ -38,33 +38,50 @@ impl WatchPatience {
 
     /// Looks until `until` is true, or the time is over. Whether it was true. `look` says whether
     /// it has found anything. `until` is asked then, and now and then in any case, because another
-    /// OS thread may have found something.
-    pub(crate) fn look(&self, mut look: impl FnMut() -> bool, until: &mut dyn FnMut() -> bool) -> bool {
+    /// OS thread may have found something. It looks for `limit`, if there is one, and learns
+    /// nothing from it.
+    pub(crate) fn look(
+        &self,
+        limit: Option<Duration>,
+        look: impl FnMut() -> bool,
+        until: &mut dyn FnMut() -> bool,
+    ) -> bool {
+        let has_come = self.look_for(limit, look, until);
+        if limit.is_none() {
+            let limit = self.limit.load(Ordering::Relaxed);
+            let next = if has_come { limit * 2 } else { limit / 2 }.clamp(LIMIT_MIN, LIMIT_MAX);
+            if next != limit {
+                self.limit.store(next, Ordering::Relaxed);
+            }
+        }
+        has_come
+    }
+
+    fn look_for(
+        &self,
+        limit: Option<Duration>,
+        mut look: impl FnMut() -> bool,
+        until: &mut dyn FnMut() -> bool,
+    ) -> bool {
         let mut end = None;
         // What comes at all mostly comes soon, and letting others have the CPU takes long.
         let mut looks = FIRST * self.looks;
-        let has_come = loop {
+        loop {
             let mut finds = |_| {
                 hint::spin_loop();
                 look() && until()
             };
             if (0..looks).any(&mut finds) || until() {
-                break true;
+                return true;
             }
             let now = Instant::now();
-            if now >= *end.get_or_insert_with(|| now + self.next_limit()) {
-                break false;
+            if now >= *end.get_or_insert_with(|| now + limit.unwrap_or_else(|| self.next_limit())) {
+                return false;
             }
             // The other process may need this CPU.
             thread::yield_now();
             looks = self.looks;
-        };
-        let limit = self.limit.load(Ordering::Relaxed);
-        let next = if has_come { limit * 2 } else { limit / 2 }.clamp(LIMIT_MIN, LIMIT_MAX);
-        if next != limit {
-            self.limit.store(next, Ordering::Relaxed);
         }
-        has_come
     }
 
     fn next_limit(&self) -> Duration {
@@ -90,27 +107,31 @@ mod tests {
             found += 1;
             found == 3
         };
-        assert!(patience.look(look, &mut until));
+        assert!(patience.look(None, look, &mut until));
         // After the second look, after the fourth, and after the first four together.
         assert_eq!(looks, 4);
-        assert!(!patience.look(|| true, &mut || false));
+        assert!(!patience.look(None, || true, &mut || false));
     }
 
     #[test]
     fn what_another_has_found_is_noticed() {
-        assert!(WatchPatience::new(1).look(|| false, &mut || true));
+        assert!(WatchPatience::new(1).look(None, || false, &mut || true));
     }
 
     #[test]
     fn it_is_patient_for_as_long_as_that_pays() {
         let patience = WatchPatience::new(1);
         for _ in 0..10 {
-            assert!(!patience.look(|| true, &mut || false));
+            assert!(!patience.look(None, || true, &mut || false));
         }
         assert_eq!(patience.limit.load(Ordering::Relaxed), LIMIT_MIN);
         for _ in 0..10 {
-            assert!(patience.look(|| true, &mut || true));
+            assert!(patience.look(None, || true, &mut || true));
         }
+        assert_eq!(patience.limit.load(Ordering::Relaxed), LIMIT_MAX);
+        let (limit, before) = (Duration::from_millis(3), Instant::now());
+        assert!(!patience.look(Some(limit), || true, &mut || false));
+        assert!(before.elapsed() >= limit);
         assert_eq!(patience.limit.load(Ordering::Relaxed), LIMIT_MAX);
     }
 }

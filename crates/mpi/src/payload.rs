@@ -8,6 +8,7 @@
 use crate::envelope::{Envelope, MessageContent, Moved, MovedType, Status};
 use crate::error::{CallSite, Error, ErrorClass};
 use crate::job_header::HeaderTail;
+use crate::spare_memory::spare;
 use crate::tag::PROC_NULL;
 use crate::wire;
 use bytemuck::Pod;
@@ -118,10 +119,14 @@ impl<T: Message> ReceivedPayload for Value<T> {
                 Err(error) => Err(format!("holds no value of type {}: {error}", type_name::<T>())),
             },
             MessageContent::Moved(moved) => downcast(moved),
-            MessageContent::Bytes(bytes) => match wire::decode(&bytes) {
-                Ok(value) => Ok(Value(value)),
-                Err(error) => Err(format!("is not a value of type {}: {error}", type_name::<T>())),
-            },
+            MessageContent::Bytes(bytes) => {
+                let value = wire::decode(&bytes);
+                spare().keep(bytes);
+                match value {
+                    Ok(value) => Ok(Value(value)),
+                    Err(error) => Err(format!("is not a value of type {}: {error}", type_name::<T>())),
+                }
+            }
         }
     }
 }
@@ -132,9 +137,8 @@ pub(crate) struct Elements<T>(pub(crate) Vec<T>);
 
 impl<T: Pod + Send> SentPayload for Elements<T> {
     fn pack(self, moved: bool) -> Result<MessageContent, String> {
-        let bytes = size_of_val(self.0.as_slice());
         Ok(match moved {
-            true => MessageContent::Moved(Moved::new(self, bytes)),
+            true => moved_elements(self.0),
             false => bytes_with_room(bytemuck::cast_slice(&self.0)),
         })
     }
@@ -154,7 +158,7 @@ impl<T: Pod + Send + Sync> SentPayload for ElementSlice<'_, T> {
             0 => None,
             _ => Moved::few(bytes, const { &MovedType::of::<T>(type_name::<Elements<T>>) }),
         };
-        Ok(MessageContent::Moved(few.unwrap_or_else(|| Moved::new(Elements(elements.to_vec()), bytes.len()))))
+        Ok(few.map_or_else(|| moved_elements(spare().filled(elements)), MessageContent::Moved))
     }
 
     #[inline]
@@ -163,9 +167,18 @@ impl<T: Pod + Send + Sync> SentPayload for ElementSlice<'_, T> {
     }
 }
 
+/// A body of elements that are moved.
+fn moved_elements<T: Pod + Send>(elements: Vec<T>) -> MessageContent {
+    let bytes = size_of_val(elements.as_slice());
+    let of = const { &MovedType::of::<Vec<T>>(type_name::<Elements<T>>) };
+    MessageContent::Moved(Moved::named(elements, of, bytes))
+}
+
 /// A body of these bytes, with room for what an engine appends.
 fn bytes_with_room(bytes: &[u8]) -> MessageContent {
-    let mut body = Vec::with_capacity(bytes.len() + HeaderTail::BYTES_MAX);
+    let room = bytes.len() + HeaderTail::BYTES_MAX;
+    let mut body = spare().room(room);
+    body.reserve_exact(room);
     body.extend_from_slice(bytes);
     MessageContent::Bytes(body)
 }
@@ -174,12 +187,16 @@ impl<T: Pod + Send> ReceivedPayload for Elements<T> {
     fn unpack(body: MessageContent) -> Result<Elements<T>, String> {
         let body = match body {
             MessageContent::Moved(moved) => match moved.downcast() {
-                Ok(elements) => return Ok(elements),
+                Ok(elements) => return Ok(Elements(elements)),
                 Err(moved) => MessageContent::Moved(moved),
             },
             bytes => bytes,
         };
-        elements_of(bytes_of_elements::<T>(&body)?).map(Elements)
+        let elements = elements_of(bytes_of_elements::<T>(&body)?).map(Elements);
+        if let MessageContent::Bytes(bytes) = body {
+            spare().keep(bytes);
+        }
+        elements
     }
 }
 
@@ -200,8 +217,7 @@ pub(crate) fn bytes_of_elements<T: Pod + Send>(body: &MessageContent) -> Result<
     if moved.is_nothing() || size_of::<T>() == 0 {
         return Ok(&[]);
     }
-    let shared = moved.get::<Vec<T>>();
-    let elements = shared.or_else(|| moved.get().map(|Elements(elements)| elements));
+    let elements = moved.get::<Vec<T>>();
     elements.map(|elements| bytemuck::cast_slice(elements)).ok_or_else(|| another_type::<Elements<T>>(moved))
 }
 

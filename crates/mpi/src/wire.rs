@@ -11,11 +11,13 @@
 //! |---|---|
 //! | `wire/writer.rs` | the serialiser |
 //! | `wire/reader.rs` | the deserialiser |
+//! | `wire/numbers.rs` | vectors of numbers, in one piece |
 //! | `wire/empty.rs` | the deserialiser of a message without a value |
 //! | `wire/error.rs` | why a value was not written or read |
 
 mod empty;
 mod error;
+mod numbers;
 mod reader;
 mod writer;
 
@@ -45,11 +47,13 @@ fn schema<T>() -> u64 {
 }
 
 /// The bytes of a value.
-pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, WireError> {
+pub(crate) fn encode<T: Serialize + 'static>(value: &T) -> Result<Vec<u8>, WireError> {
     let mut bytes = Vec::with_capacity(HEAD + size_of::<T>());
     bytes.push(FORM);
     bytes.extend_from_slice(&schema::<T>().to_le_bytes());
-    value.serialize(&mut WireWriter(&mut bytes))?;
+    if !numbers::write(value, &mut bytes) {
+        value.serialize(&mut WireWriter(&mut bytes))?;
+    }
     Ok(bytes)
 }
 
@@ -59,7 +63,7 @@ pub(crate) fn empty<'a, T: Deserialize<'a>>() -> Result<T, WireError> {
 }
 
 /// The value of these bytes, which all belong to it.
-pub(crate) fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, WireError> {
+pub(crate) fn decode<'a, T: Deserialize<'a> + 'static>(bytes: &'a [u8]) -> Result<T, WireError> {
     let Some((&[FORM, ref schema_bytes @ ..], rest)) = bytes.split_first_chunk::<HEAD>() else {
         return Err(WireError::new(format!(
             "its {} bytes were not written by the simple interface",
@@ -70,7 +74,7 @@ pub(crate) fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, WireE
         return Err(WireError::new("the value was written as another type"));
     }
     let mut reader = WireReader::new(rest);
-    let value = T::deserialize(&mut reader)?;
+    let value = numbers::read(&mut reader).unwrap_or_else(|| T::deserialize(&mut reader))?;
     match reader.left() {
         0 => Ok(value),
         left => Err(WireError::new(format!("{left} bytes are left over"))),

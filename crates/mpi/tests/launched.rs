@@ -144,7 +144,8 @@ async fn a_stop(world: Communicator) -> Result<(), Error> {
     Ok(())
 }
 
-/// The process of a rank is killed in the middle of a long message: the others get errors, and go on.
+/// The process of a rank is killed in the middle of a long message: the others get errors, and go
+/// on.
 async fn a_departure(world: Communicator) -> Result<(), Error> {
     // Longer than a ring.
     let elements = vec![1_u64; 50_000];

@@ -7,8 +7,15 @@ use crate::envelope::{Envelope, MessageContent, MessageKey};
 use crate::error::{CallSite, Error, ErrorClass};
 use crate::lane::MessageLane;
 use crate::payload::{SentPayload, pack};
+use crate::spare_memory::{SPARE_MIN, spare};
 use crate::tag::{PROC_NULL, Tag};
 use selvedge_core::budget;
+
+/// The bytes of which a copy takes as long as an operation between threads.
+const COPIED: usize = 1 << 10;
+
+/// More than a step may do.
+const CHARGED_MAX: usize = 2 * budget::BUDGET as usize;
 
 impl Communicator {
     /// Sends a payload as a message of the program, and waits for the end of the send.
@@ -23,8 +30,15 @@ impl Communicator {
     ) -> impl Future<Output = Result<(), Error>> + Send {
         async move {
             budget::pay(1).await;
+            let bytes = payload.bytes().map_or(0, <[u8]>::len);
             match self.begin(call, to, tag, payload, mode, true)? {
-                None => Ok(()),
+                None => {
+                    if bytes >= SPARE_MIN && self.moves_values(to) {
+                        // The receiver is to have a turn while the cache has what was copied.
+                        budget::charge((bytes / COPIED).min(CHARGED_MAX) as u32);
+                    }
+                    Ok(())
+                }
                 underway => self.end_send(call, to, underway).await,
             }
         }
@@ -62,12 +76,13 @@ impl Communicator {
             }
             was_tried = true;
         }
-        let body = pack(call, payload, moves)?;
-        if let MessageContent::Bytes(bytes) = &body
+        let mut body = pack(call, payload, moves)?;
+        if let MessageContent::Bytes(bytes) = &mut body
             && may_go_at_once
             && !was_tried
             && self.send_at_once(to, tag, bytes, true)
         {
+            spare().keep(std::mem::take(bytes));
             return Ok(None);
         }
         self.start_send(call, self.own(), to, tag, body, mode)

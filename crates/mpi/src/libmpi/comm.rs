@@ -146,15 +146,15 @@ impl Comm {
         until: &mut dyn FnMut() -> bool,
     ) {
         let mut offered = OfferedFrames { comm: self.id(), offer };
-        self.shared.driver.watch(others_wait, &mut offered, &|| false, until);
+        self.shared.driver.watch(others_wait, None, &mut offered, &|| false, until);
     }
 
     /// As [`watch`](Self::watch), until the receiver has noticed what is lent to it. All messages
     /// that come go to the listeners.
     pub(crate) fn watch_loan(&self, others_wait: bool, lent: &LentBytes<'_>) {
         let mut offered = OfferedFrames { comm: self.id(), offer: &mut |_, _| false };
-        let is_noticed = || lent.are_noticed();
-        self.shared.driver.watch(others_wait, &mut offered, &is_noticed, &mut || lent.are_noticed());
+        let (limit, is_noticed) = (Some(lent.patience()), || lent.are_noticed());
+        self.shared.driver.watch(others_wait, limit, &mut offered, &is_noticed, &mut || lent.are_noticed());
     }
 
     fn put_send(&self, dest: usize, tag: i32, memory: MpiMemory, synchronous: bool, end: CallEnd<MpiMemory>) {

@@ -117,8 +117,8 @@ impl<H: MpiHandle> CommLine<H> {
         }
     }
 
-    /// These ranks have died. Whether anything of it was new. What they have sent before is received
-    /// still, and [`tell_of_deaths`](Self::tell_of_deaths) comes after it.
+    /// These ranks have died. Whether anything of it was new. What they have sent before is
+    /// received still, and [`tell_of_deaths`](Self::tell_of_deaths) comes after it.
     pub(super) fn note_deaths(&mut self, ranks: Vec<i32>) -> bool {
         let mut is_new = false;
         for rank in ranks {
@@ -147,12 +147,11 @@ impl<H: MpiHandle> CommLine<H> {
         }
     }
 
-    /// A message is there, or lost: without an error because its source has died.
+    /// A message is there, or lost: without an error if its source has died.
     pub(super) fn end(&mut self, source: i32, ticket: u64, result: Result<Option<Received>, MpiError>) {
         let Some(listener) = &self.listener else { return };
         let message = match result {
             Ok(message) => message,
-            Err(error) if error.tells_of_a_death() => None,
             Err(error) => {
                 quietly(|| listener.failed(error));
                 None

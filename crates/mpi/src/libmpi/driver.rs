@@ -292,7 +292,7 @@ impl<H: MpiHandle> MpiDriver<H> {
                     line.ring(head.source);
                 }
                 let received = Received { source: head.source as usize, tag: head.tag, memory };
-                line.end(head.source, ticket, result.map(|()| Some(received)));
+                line.end(head.source, ticket, MpiError::unless_dead(result.map(|()| received)));
             }
             Undone::Dup(place, end) => {
                 let made = result.and_then(|()| self.mpi.made(&place));

@@ -96,6 +96,14 @@ impl MpiError {
         matches!(self.class, MpiErrorClass::ProcFailed | MpiErrorClass::ProcFailedPending)
     }
 
+    /// What a call gave, or nothing if it could not be because a rank is dead.
+    pub(super) fn unless_dead<R>(result: Result<R, MpiError>) -> Result<Option<R>, MpiError> {
+        match result {
+            Err(error) if error.tells_of_a_death() => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
     /// Puts what was asked for behind the library's words.
     pub(super) fn about(mut self, what: impl fmt::Display) -> MpiError {
         self.text = format!("{} ({what})", self.text);

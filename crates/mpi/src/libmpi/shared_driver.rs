@@ -71,6 +71,7 @@ use crate::processes::Doorbells;
 use std::hint;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// The driver, and what its holders have in common.
 #[derive(Debug)]
@@ -156,12 +157,13 @@ impl SharedDriver {
         self.is_serialized && self.hold(send) == Some(true)
     }
 
-    /// Looks for messages for a short time, until `until` is true. It is asked when something has
-    /// happened: here, or by what `has_changed` says. `others_wait` says that other threads of this
-    /// process wait for messages.
+    /// Looks for messages for a short time, or for `limit`, until `until` is true. It is asked when
+    /// something has happened: here, or by what `has_changed` says. `others_wait` says that other
+    /// threads of this process wait for messages.
     pub(super) fn watch(
         &self,
         others_wait: bool,
+        limit: Option<Duration>,
         offered: &mut OfferedFrames<'_, '_>,
         has_changed: &dyn Fn() -> bool,
         until: &mut dyn FnMut() -> bool,
@@ -198,7 +200,7 @@ impl SharedDriver {
                 has_happened
             })
         };
-        let has_come = self.patience.look(look, until);
+        let has_come = self.patience.look(limit, look, until);
         match has_come && !others_wait {
             true if has_requests => self.sleep.rouse(),
             // It sleeps at the bell for long.

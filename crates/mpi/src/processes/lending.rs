@@ -6,6 +6,7 @@
 //! the protocol, by which the sender has its slice back at any time, read or not.
 
 use super::loan::{LoanCell, LoanEnd};
+use crate::spare_memory::spare;
 use std::cell::Cell;
 use std::hint;
 use std::mem::MaybeUninit;
@@ -16,6 +17,14 @@ use std::time::{Duration, Instant};
 /// How long a lender waits for a reader that has begun to copy. A reader that was stopped meanwhile
 /// loses the loan.
 const COPY_MAX: Duration = Duration::from_secs(1);
+
+/// How long a lender waits for its reader to begin: for long enough to wake it, and then for as
+/// long as it would take to copy the bytes. So a reader that comes late costs a lender twice that
+/// at most.
+const BEGIN_MAX: Duration = Duration::from_micros(200);
+
+/// How long it takes to copy this many bytes into memory of their own.
+const COPIED: (usize, Duration) = (4 << 10, Duration::from_micros(1));
 
 /// A lender lets others have its CPU after this number of looks: some microseconds.
 const SPINS: u32 = 200;
@@ -55,6 +64,12 @@ impl<'a> LentBytes<'a> {
             *place = number.to_le_bytes();
         }
         told
+    }
+
+    /// How long to wait for the reader to begin.
+    pub(crate) fn patience(&self) -> Duration {
+        let (bytes, time) = COPIED;
+        BEGIN_MAX + time * u32::try_from(self.bytes.len() / bytes).unwrap_or(u32::MAX)
     }
 
     /// Whether the reader copies them now, or has done with them.
@@ -146,10 +161,11 @@ impl<'a> BorrowedBytes<'a> {
     /// The bytes, with room for this number of others behind them. `None` if they were lent no
     /// more.
     pub(crate) fn to_vec(&self, further: usize) -> Option<Vec<u8>> {
-        let mut bytes = Vec::with_capacity(self.length + further);
+        let mut bytes = spare().room(self.length + further);
+        bytes.reserve_exact(self.length + further);
         let is_copied = self.copy(bytes.spare_capacity_mut());
         is_copied.then(|| {
-            // SAFETY: `copy` has written this number of bytes.
+            // SAFETY: the vector was empty, and `copy` has written this number of bytes.
             unsafe { bytes.set_len(self.length) };
             bytes
         })

@@ -18,10 +18,12 @@ use crate::completion::EndedRank;
 use crate::job::{JobLink, JobRank, MessageOffer, OfferedBytes, PostEnd};
 use crate::job_header::JobHeader;
 use crate::patience::WatchPatience;
+use crate::spare_memory::spare;
 use rustix::thread::futex;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 
 /// The rings of one rank.
 pub(crate) struct RankRings {
@@ -388,10 +390,10 @@ impl JobLink for RankRings {
         }
         // A message for another thread goes to the mailbox.
         let look = || self.look() || lent.are_noticed();
-        self.watch(others_wait, look, &mut || lent.are_noticed());
+        self.watch(others_wait, Some(lent.patience()), look, &mut || lent.are_noticed());
         if !lent.end() {
             let prefix = prefix(bytes.len() as u64 | LATE, header);
-            self.enqueue(to, prefix, bytes.to_vec(), PostEnd::default());
+            self.enqueue(to, prefix, spare().filled(bytes), PostEnd::default());
         }
         true
     }
@@ -401,18 +403,25 @@ impl JobLink for RankRings {
     }
 
     fn look_out(&self, others_wait: bool, offer: &mut MessageOffer<'_>, until: &mut dyn FnMut() -> bool) {
-        self.watch(others_wait, || self.look_offering(Some(&mut *offer)), until);
+        self.watch(others_wait, None, || self.look_offering(Some(&mut *offer)), until);
     }
 }
 
 impl RankRings {
-    /// Looks for a short time, until `until` is true. It is asked when `look` has found something.
-    fn watch(&self, others_wait: bool, look: impl FnMut() -> bool, until: &mut dyn FnMut() -> bool) {
+    /// Looks for a short time, or for `limit`, until `until` is true. It is asked when `look` has
+    /// found something.
+    fn watch(
+        &self,
+        others_wait: bool,
+        limit: Option<Duration>,
+        look: impl FnMut() -> bool,
+        until: &mut dyn FnMut() -> bool,
+    ) {
         let bell = self.bell();
         self.watchers.fetch_add(1, Ordering::SeqCst);
         self.has_watched.store(true, Ordering::Relaxed);
         let was_armed = bell.disarm();
-        let has_come = self.patience.look(look, until);
+        let has_come = self.patience.look(limit, look, until);
         self.watchers.fetch_sub(1, Ordering::SeqCst);
         if !has_come || others_wait {
             self.has_watched.store(false, Ordering::SeqCst);
@@ -445,7 +454,10 @@ impl RingSends {
             }
             if message.written == PREFIX + message.bytes.len() {
                 told();
-                sent.extend(self.queue.pop_front().map(|message| message.end));
+                sent.extend(self.queue.pop_front().map(|message| {
+                    spare().keep(message.bytes);
+                    message.end
+                }));
             } else if written >= PIECE {
                 told();
             } else if written == 0 && !self.writer.starve() {
@@ -490,7 +502,7 @@ impl RingArrivals {
             };
             let length = RingLength::of(u64::from_le_bytes(*length));
             let header = header.first_chunk().and_then(JobHeader::from_bytes);
-            let mut bytes = Vec::new();
+            let mut bytes: Vec<u8> = spare().room(length.bytes);
             // The length comes from another process, so one for which there is no memory is not
             // the end of this one.
             let (Some(header), Ok(())) = (header, bytes.try_reserve_exact(length.bytes)) else {

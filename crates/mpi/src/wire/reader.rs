@@ -5,6 +5,7 @@
 //! believed: memory is asked for as the bytes come.
 
 use super::error::WireError;
+use bytemuck::Pod;
 use serde::de::{self, DeserializeSeed, IntoDeserializer, Visitor};
 
 /// The bytes that are not read yet.
@@ -48,8 +49,18 @@ impl<'de> WireReader<'de> {
         usize::try_from(self.number()?).map_err(|_| cut_off())
     }
 
+    /// A sequence of numbers.
+    pub(super) fn numbers<N: Pod>(&mut self) -> Result<Vec<N>, WireError> {
+        let length = self.length()?.checked_mul(size_of::<N>()).ok_or_else(cut_off)?;
+        Ok(self.of_length(length)?.chunks_exact(size_of::<N>()).map(bytemuck::pod_read_unaligned).collect())
+    }
+
     fn bytes(&mut self) -> Result<&'de [u8], WireError> {
         let length = self.length()?;
+        self.of_length(length)
+    }
+
+    fn of_length(&mut self, length: usize) -> Result<&'de [u8], WireError> {
         let (bytes, rest) = self.rest.split_at_checked(length).ok_or_else(cut_off)?;
         self.rest = rest;
         Ok(bytes)

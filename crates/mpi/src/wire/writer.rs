@@ -11,7 +11,7 @@ pub(super) struct WireWriter<'a>(pub(super) &'a mut Vec<u8>);
 
 impl WireWriter<'_> {
     /// A length or the number of a variant: seven bits in each byte, the low ones first.
-    fn number(&mut self, mut number: u64) {
+    pub(super) fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.0.push(number as u8 | 0x80);
             number >>= 7;

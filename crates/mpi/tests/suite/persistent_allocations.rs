@@ -10,6 +10,8 @@ struct Counting;
 
 thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
+    /// The allocations of [`LONG`] bytes.
+    static LONG_COUNT: Cell<u64> = const { Cell::new(0) };
 }
 
 // SAFETY: every call is passed on to the system's allocator unchanged; counting touches a
@@ -17,6 +19,7 @@ thread_local! {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);
+        LONG_COUNT.set(LONG_COUNT.get() + u64::from(layout.size() >= LONG));
         // SAFETY: the caller's promise is passed on.
         unsafe { System.alloc(layout) }
     }
@@ -29,6 +32,9 @@ unsafe impl GlobalAlloc for Counting {
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
+
+/// The length of a long message in bytes.
+const LONG: usize = 60_000;
 
 /// The rounds in which the operations get their memory, and all rounds.
 const FIRST: u64 = 30;
@@ -136,6 +142,26 @@ fn of_few_elements() {
     let counts = selvedge_core::round_robin(run(2, program)).unwrap().unwrap();
     // The end of the one rank lies within the count of the other.
     assert_eq!(counts.into_iter().min(), Some(0));
+}
+
+/// Long slices from a rank that sends one after the other: each has the memory of one that was
+/// received, because the receiver has its turn before there are many.
+#[test]
+fn of_long_slices() {
+    let program = async |world: Communicator| {
+        // No other test has messages of such elements, so their memory is of this test alone.
+        let mut row = vec![[7_u16; 3]; LONG / 6];
+        let before = LONG_COUNT.get();
+        for _ in 0..1000 {
+            match world.rank() {
+                0 => world.send_slice(1, (), &row).await?,
+                _ => drop(world.recv_into(0, (), &mut row).await?),
+            }
+        }
+        Ok::<_, Error>(LONG_COUNT.get() - before)
+    };
+    let counts = selvedge_core::round_robin(run(2, program)).unwrap().unwrap();
+    assert!(counts.iter().all(|&count| count <= 8), "{counts:?}");
 }
 
 /// What is counted is counted: the same messages by calls that are not persistent.

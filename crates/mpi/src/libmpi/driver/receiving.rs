@@ -122,7 +122,7 @@ impl<H: MpiHandle> MpiDriver<H> {
                 }
                 self.begin(request, Undone::Receive { comm, head, ticket, memory });
             }
-            Err(error) => line.end(head.source, ticket, Err(error)),
+            Err(error) => line.end(head.source, ticket, MpiError::unless_dead(Err(error))),
         }
     }
 }
