@@ -114,7 +114,8 @@ mod tests {
         let piece = spare.filled(&[7_u32; 10_000]);
         let place = piece.as_ptr();
         spare.keep(piece);
-        assert_ne!(spare.filled(&[1_u64; 5_000]).as_ptr().addr(), place.addr());
+        let other = spare.filled(&[1_u64; 5_000]);
+        assert_ne!(other.as_ptr().addr(), place.addr());
         assert_eq!(spare.room::<u32>(10_001).capacity(), 0);
         assert_eq!(spare.room::<u32>(8_000).capacity(), 0);
         assert_eq!(lengths(&spare), [40_000]);
