@@ -13,11 +13,11 @@ use crate::configuration::OpenArchives;
 use selvedge_client::{Address, Client};
 use selvedge_gateway::{Balance, Cgi, FastCgi, ProgramSlots, Proxy, Upstreams};
 use selvedge_http::{
-    DynHandler, Handler, IntoResponse, Mount, Request, Response, StatusCode, ZipStore, answer_from,
+    DynHandler, Handler, IntoResponse, Mount, OwnMetric, Request, Response, StatusCode, ZipStore, answer_from,
 };
 use selvedge_site::{Balancing, GatewayTerms, PathPattern, Route, RouteAction, RouteTable};
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -97,6 +97,61 @@ impl SharedParts {
             _ => None,
         };
         self.lock().iter().filter_map(watched).collect()
+    }
+
+    /// How the servers behind are, and the programs that run, by route. Routes with the same front of
+    /// their paths are told together.
+    pub(crate) fn told(&self) -> Vec<OwnMetric> {
+        let mut servers: BTreeMap<(String, String), (bool, u64)> = BTreeMap::new();
+        let mut programs: BTreeMap<(String, &str), u64> = BTreeMap::new();
+        for (key, part) in self.lock().iter() {
+            let route = key.split('\0').next().filter(|front| !front.is_empty()).unwrap_or("/");
+            match part {
+                SharedPart::Upstreams { upstreams, .. } => {
+                    for (address, is_in_order, under_way) in upstreams.states() {
+                        let server = servers.entry((route.to_owned(), address.to_string()));
+                        let (all_in_order, all_under_way) = server.or_insert((true, 0));
+                        *all_in_order &= is_in_order;
+                        *all_under_way += under_way as u64;
+                    }
+                }
+                SharedPart::Programs(slots) => {
+                    let counts =
+                        [("running", u64::from(slots.running())), ("waiting", slots.waiting() as u64)];
+                    for (state, count) in counts {
+                        *programs.entry((route.to_owned(), state)).or_default() += count;
+                    }
+                }
+                SharedPart::Archive(_) => {}
+            }
+        }
+        let of_servers = |value: fn(&(bool, u64)) -> u64| {
+            let labels = |(route, server): &(String, String)| {
+                vec![("route", route.clone()), ("server", server.clone())]
+            };
+            servers.iter().map(|(of, state)| (labels(of), value(state))).collect()
+        };
+        let of_programs = programs
+            .iter()
+            .map(|((route, state), count)| {
+                (vec![("route", route.clone()), ("state", (*state).to_owned())], *count)
+            })
+            .collect();
+        let metrics = [
+            (
+                "upstream_up",
+                "Whether a server behind gets requests: 0 if it is out of order.",
+                of_servers(|state| u64::from(state.0)),
+            ),
+            (
+                "upstream_requests",
+                "Requests that are under way at a server behind.",
+                of_servers(|state| state.1),
+            ),
+            ("programs", "CGI programs, and requests that wait for one.", of_programs),
+        ];
+        let metrics = metrics.map(|(name, help, samples)| OwnMetric { name, help, samples });
+        metrics.into_iter().filter(|metric| !metric.samples.is_empty()).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<HandlerKey, SharedPart>> {
@@ -277,6 +332,18 @@ mod tests {
         let later = all(&second, &worker);
         assert!(Rc::ptr_eq(&handlers[0], &later[1]) && !Rc::ptr_eq(&handlers[1], &later[0]));
         assert_eq!(shared.lock().len(), 2);
+        let told = shared.told();
+        let told = told.iter().flat_map(|metric| metric.samples.iter().map(|sample| (metric.name, sample)));
+        let told: Vec<_> = told.map(|(name, (labels, value))| (name, labels[0].1.as_str(), *value)).collect();
+        assert_eq!(
+            told,
+            [
+                ("upstream_up", "/a", 1),
+                ("upstream_requests", "/a", 0),
+                ("programs", "/c", 0),
+                ("programs", "/c", 0)
+            ]
+        );
         // What is gone for one configuration is made anew.
         let third = table(static_files);
         shared.renew(&third, &none);

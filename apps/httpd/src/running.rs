@@ -195,7 +195,7 @@ fn bound(
 fn site(
     content: ServedContent,
     process: &ProcessSettings,
-    parts: &SharedParts,
+    parts: &Arc<SharedParts>,
 ) -> (SiteKind, Option<Arc<Routing>>, String) {
     match content {
         ServedContent::Directory(tree) => {
@@ -205,7 +205,9 @@ fn site(
         ServedContent::Routes(source, routing, archives) => {
             parts.renew(routing.table(), &archives);
             let what = format!("{} routes", routing.table().routes().count());
-            (SiteKind::Routes { source, gate: process.gate(), metrics: Metrics::new() }, Some(routing), what)
+            let (metrics, told) = (Metrics::new(), parts.clone());
+            metrics.also(move || told.told());
+            (SiteKind::Routes { source, gate: process.gate(), metrics }, Some(routing), what)
         }
     }
 }

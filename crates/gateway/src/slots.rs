@@ -15,11 +15,12 @@ use std::time::Duration;
 /// use std::time::Duration;
 ///
 /// let slots = ProgramSlots::new(20).queue(100).patience(Duration::from_secs(5));
-/// assert_eq!(slots.free(), 20);
+/// assert_eq!((slots.free(), slots.running(), slots.waiting()), (20, 0, 0));
 /// ```
 #[derive(Clone, Debug)]
 pub struct ProgramSlots {
     free: Arc<Semaphore>,
+    at_once: u32,
     waiting: Arc<AtomicUsize>,
     queue: usize,
     patience: Duration,
@@ -32,7 +33,8 @@ impl ProgramSlots {
     /// At most `at_once` programs at once, 128 requests in the queue, and 10 s of waiting.
     pub fn new(at_once: u32) -> ProgramSlots {
         let free = Arc::new(Semaphore::new(at_once));
-        ProgramSlots { free, waiting: Arc::default(), queue: 128, patience: Duration::from_secs(10) }
+        let patience = Duration::from_secs(10);
+        ProgramSlots { free, at_once, waiting: Arc::default(), queue: 128, patience }
     }
 
     /// The most requests that wait. One more is answered `503 Service Unavailable` at once.
@@ -52,6 +54,16 @@ impl ProgramSlots {
     /// The number of programs that may be started now.
     pub fn free(&self) -> u32 {
         self.free.available()
+    }
+
+    /// The number of programs that run now.
+    pub fn running(&self) -> u32 {
+        self.at_once.saturating_sub(self.free.available())
+    }
+
+    /// The number of requests that wait until a program may be started.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Relaxed)
     }
 
     /// Waits for the right to run a program. `None` if the queue is full, or the wait is too long.

@@ -178,6 +178,11 @@ impl Cache {
         Cache { held: HashMap::default(), order: Vec::new(), hand: 0, bytes: 0, files_max, bytes_max }
     }
 
+    /// The number of files, and the bytes that they take.
+    pub(crate) fn size(&self) -> (u64, u64) {
+        (self.order.len() as u64, self.bytes as u64)
+    }
+
     /// The file called `name`, if it may be served at `now` without a look at the disk.
     #[inline]
     pub(crate) fn fresh(&self, name: &[u8], now: Time) -> Option<&Rc<CachedFile>> {

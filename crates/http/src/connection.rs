@@ -169,7 +169,7 @@ impl Link {
                         }
                     }
                     Pause::Linger => {
-                        Box::pin(exchange.linger(&self.client)).await;
+                        Box::pin(exchange.linger(&self.client, &connecting.worker)).await;
                         break Pause::Over;
                     }
                     end => break end,

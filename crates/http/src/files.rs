@@ -9,6 +9,7 @@ use crate::cache::{Cache, CachedFile, split_key};
 use crate::config::Config;
 use crate::document_root::{Backing, DocumentRoot, Found, LookUpError, Patience};
 use crate::error_page::{self, Extra};
+use crate::metrics::{WorkerMetrics, add};
 use crate::representation::{Answer, Content};
 use crate::request::Request;
 use crate::responder::{Handled, Reply, Rest, Terms};
@@ -19,6 +20,7 @@ use selvedge_core::Time;
 use selvedge_io::fs::Handle;
 use std::os::fd::AsFd;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The files of a directory, as one worker serves them.
@@ -33,6 +35,8 @@ pub(crate) struct Files {
     memory_bytes: u64,
     /// Scratch for names that have to be decoded.
     name: Vec<u8>,
+    /// Where it is counted what the cache does, and the size of the cache that was told there.
+    counters: Option<(Arc<WorkerMetrics>, (u64, u64))>,
 }
 
 /// The name of a file that has to be looked up on the blocking pool.
@@ -64,6 +68,30 @@ impl Files {
             // With a cache of blocks, only files without a byte are read when they are looked up.
             memory_bytes: if config.blocks.is_some() { 0 } else { config.memory_bytes },
             name: Vec::new(),
+            counters: None,
+        }
+    }
+
+    /// Counts from now on what the cache does.
+    pub(crate) fn count(&mut self, counters: Arc<WorkerMetrics>) {
+        self.counters = Some((counters, (0, 0)));
+    }
+
+    /// Counts a reply from the cache.
+    #[inline]
+    pub(crate) fn count_hit(&self) {
+        if let Some((counters, _)) = &self.counters {
+            add(&counters.cached.hits, 1);
+        }
+    }
+
+    /// Tells the counters how large the cache is.
+    fn tell_size(&mut self) {
+        if let Some((counters, told)) = &mut self.counters {
+            let size = self.cache.size();
+            add(&counters.cached.files, size.0.wrapping_sub(told.0));
+            add(&counters.cached.bytes, size.1.wrapping_sub(told.1));
+            *told = size;
         }
     }
 
@@ -76,6 +104,7 @@ impl Files {
     pub(crate) fn forget(&mut self) {
         self.cache.clear();
         self.root = None;
+        self.tell_size();
     }
 
     /// The file that `request` names. If it is not in the cache, its name is left in `self.name`.
@@ -115,9 +144,16 @@ impl Files {
         found: impl FnOnce() -> Option<Result<Found, LookUpError>>,
     ) -> Result<Resource, LookUpError> {
         if let Some(file) = self.cached(key, terms.now) {
+            self.count_hit();
             return Ok(Resource::File(file.clone()));
         }
-        self.look_up(key, terms, found())
+        let found = found();
+        if let (Some((counters, _)), None) = (&self.counters, &found) {
+            add(&counters.cached.misses, 1);
+        }
+        let target = self.look_up(key, terms, found);
+        self.tell_size();
+        target
     }
 
     /// The file with the key `key`, if it is in the cache and may be served without a look at the
@@ -223,6 +259,14 @@ impl Files {
             Err(LookUpError::Refused(status)) => self.page(status, request, terms, out),
             Err(LookUpError::Cold) => return Handled::Search(std::mem::take(&mut self.name).into()),
         })
+    }
+}
+
+impl Drop for Files {
+    /// A reload has other files in its place, and the counters stay.
+    fn drop(&mut self) {
+        self.cache.clear();
+        self.tell_size();
     }
 }
 

@@ -121,7 +121,7 @@ pub use document_root::DocumentRoot;
 pub use file_store::{FileStore, StoredContent, StoredFile, answer_from};
 pub use gate::ConnectionGate;
 pub use log_format::{LogFormat, LogFormatError, OwnFormat};
-pub use metrics::Metrics;
+pub use metrics::{Metrics, OwnMetric};
 pub use reload::Reload;
 pub use routed::MakeHandler;
 pub use routing::{Routing, RoutingError};

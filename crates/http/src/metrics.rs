@@ -1,16 +1,21 @@
 //! What a server counts: [`Metrics`], for Prometheus and for the status page.
 //!
 //! Each worker has a [`WorkerMetrics`] that it alone writes, so counting is a load and a store.
-//! `routed.rs` counts requests, `site.rs` connections. A page is made of the sums over all workers.
-//! A server without routes counts nothing.
+//! `routed.rs` counts requests, `site.rs` connections, `connection/exchange.rs` what they wait for,
+//! and `files.rs` what is cached. A page is made of the sums over all workers. A program
+//! [adds](Metrics::also) what it knows itself. A server without routes counts nothing.
 
+mod own;
+
+pub use self::own::OwnMetric;
 use crate::access_log::LogFile;
 use crate::block_cache::{BlockCache, BlockCounts};
 use crate::lost_lines::LostLines;
 use crate::routing::Routing;
 use selvedge_core::Time;
 use selvedge_site::listing::{STYLE, escaped, size};
-use std::fmt::Write;
+use std::fmt::{self, Write};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -20,7 +25,6 @@ const BOUNDS: [u64; 14] =
     [10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000, 10_000_000];
 
 /// The counters of all workers of a process.
-#[derive(Debug)]
 pub struct Metrics {
     began: Time,
     workers: Mutex<Vec<Arc<WorkerMetrics>>>,
@@ -30,7 +34,11 @@ pub struct Metrics {
     lost: OnceLock<Arc<LostLines>>,
     /// The cache of blocks, if there is one.
     blocks: OnceLock<BlockCache>,
+    /// What the program tells besides.
+    also: OnceLock<Box<Gather>>,
 }
+
+type Gather = dyn Fn() -> Vec<OwnMetric> + Send + Sync;
 
 /// The counters of one worker.
 #[derive(Debug, Default)]
@@ -44,6 +52,57 @@ pub(crate) struct WorkerMetrics {
     connections: AtomicU64,
     accepted: AtomicU64,
     pub(crate) refused: Refusals,
+    pub(crate) cached: CacheCounters,
+    /// The connections that wait, by [`WaitKind`].
+    waiting: [AtomicU64; WAITS.len()],
+}
+
+/// What the caches of files hold, and how often they could answer.
+#[derive(Debug, Default)]
+pub(crate) struct CacheCounters {
+    pub(crate) hits: AtomicU64,
+    /// Look-ups in a directory.
+    pub(crate) misses: AtomicU64,
+    pub(crate) files: AtomicU64,
+    pub(crate) bytes: AtomicU64,
+}
+
+/// What a connection waits for that does not wait for a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum WaitKind {
+    Message,
+    Handler,
+    Transfer,
+}
+
+/// The kinds of [`WaitKind`] in their order, each with its label and in words.
+const WAITS: [(&str, &str); 3] = [
+    ("message", "the rest of a request"),
+    ("handler", "a handler"),
+    ("transfer", "the client or the disk, within a reply"),
+];
+
+/// The counters of a worker for its connections. They hold it by a count that one OS thread alone
+/// changes.
+pub(crate) struct WaitCounters(pub(crate) Arc<WorkerMetrics>);
+
+/// A connection that counts as waiting until this is dropped.
+pub(crate) struct WaitCount {
+    counters: Rc<WaitCounters>,
+    kind: WaitKind,
+}
+
+impl WaitCount {
+    pub(crate) fn new(counters: &Rc<WaitCounters>, kind: WaitKind) -> WaitCount {
+        add(&counters.0.waiting[kind as usize], 1);
+        WaitCount { counters: counters.clone(), kind }
+    }
+}
+
+impl Drop for WaitCount {
+    fn drop(&mut self) {
+        add(&self.counters.0.waiting[self.kind as usize], 1u64.wrapping_neg());
+    }
 }
 
 /// Requests and connections that were refused by a rule.
@@ -91,6 +150,9 @@ struct CounterSums {
     connections: u64,
     accepted: u64,
     refused: [u64; 4],
+    /// Hits, misses, files, bytes.
+    cached: [u64; 4],
+    waiting: [u64; WAITS.len()],
     workers: usize,
 }
 
@@ -106,7 +168,18 @@ impl Metrics {
             reloads: Default::default(),
             lost: OnceLock::new(),
             blocks: OnceLock::new(),
+            also: OnceLock::new(),
         })
+    }
+
+    /// Tells what `gather` gives too, in all forms. Only the first call counts. `gather` must not
+    /// block, because a worker calls it.
+    pub fn also(&self, gather: impl Fn() -> Vec<OwnMetric> + Send + Sync + 'static) {
+        let _ = self.also.set(Box::new(gather));
+    }
+
+    fn own(&self) -> Vec<OwnMetric> {
+        self.also.get().map_or_else(Vec::new, |gather| gather())
     }
 
     /// Tells the losses of this log too. All workers have the same one.
@@ -151,6 +224,10 @@ impl Metrics {
             let Refusals { rate, access, password, connections } = &worker.refused;
             let refused = [rate, access, password, connections].map(|counter| counter.load(Relaxed));
             sums.refused.iter_mut().zip(refused).for_each(|(sum, n)| *sum += n);
+            let CacheCounters { hits, misses, files, bytes } = &worker.cached;
+            let cached = [hits, misses, files, bytes].map(|counter| counter.load(Relaxed));
+            sums.cached.iter_mut().zip(cached).for_each(|(sum, n)| *sum += n);
+            add_all(&mut sums.waiting, &worker.waiting);
         }
         sums.workers = workers.len();
         sums
@@ -192,6 +269,21 @@ impl Metrics {
         let _ = writeln!(out, "selvedge_connections {}", sums.connections);
         head(&mut out, "connections_total", "counter", "Connections that were accepted.");
         let _ = writeln!(out, "selvedge_connections_total {}", sums.accepted);
+        head(&mut out, "connections_waiting", "gauge", "Open connections by what they wait for.");
+        for (kind, count) in sums.waits() {
+            let _ = writeln!(out, "selvedge_connections_waiting{{for=\"{kind}\"}} {count}");
+        }
+        let [hits, misses, files, bytes] = sums.cached;
+        for (name, kind, value, help) in [
+            ("hits_total", "counter", hits, "Replies from a file that was in a worker's cache."),
+            ("misses_total", "counter", misses, "Files that a worker looked up in a directory."),
+            ("files", "gauge", files, "Files in the caches of all workers."),
+            ("bytes", "gauge", bytes, "Bytes of memory of the files in the caches."),
+        ] {
+            let name = format!("file_cache_{name}");
+            head(&mut out, &name, kind, help);
+            let _ = writeln!(out, "selvedge_{name} {value}");
+        }
         head(&mut out, "refused_total", "counter", "Requests and connections that a rule refused.");
         for (reason, count) in REASONS.iter().zip(sums.refused) {
             let _ = writeln!(out, "selvedge_refused_total{{reason=\"{reason}\"}} {count}");
@@ -218,6 +310,7 @@ impl Metrics {
                 let _ = writeln!(out, "selvedge_{name} {value}");
             }
         }
+        self.own().iter().for_each(|metric| metric.put_prometheus(&mut out));
         out
     }
 
@@ -247,6 +340,11 @@ impl Metrics {
         if let Some(blocks) = self.told_blocks() {
             let _ = writeln!(text, "{:<12} {blocks}", "blocks");
         }
+        let _ = writeln!(text, "{:<12} {}", "files", sums.told_cache());
+        for (kind, count) in sums.waits() {
+            let _ = writeln!(text, "{:<12} {count} for {kind}", "waiting");
+        }
+        self.own().iter().for_each(|metric| metric.put_lines(&mut text));
         text
     }
 
@@ -277,6 +375,7 @@ impl Metrics {
             "Lost lines of the access log",
             self.lost().iter().map(|(_, lines)| lines).sum::<u64>().to_string(),
         );
+        row("Files in the caches", sums.told_cache());
         if let Some(blocks) = self.told_blocks() {
             row("Blocks of files", blocks);
         }
@@ -286,9 +385,15 @@ impl Metrics {
         let names = BOUNDS.iter().map(|&bound| format!("up to {}", micros(bound)));
         let names = names.chain([format!("over {}", micros(BOUNDS[BOUNDS.len() - 1]))]);
         bars(&mut page, names.zip(sums.latency));
+        page.push_str("</table>\n<h2>Connections that wait for</h2>\n<table>\n");
+        let names = ["a request"].into_iter().chain(WAITS.iter().map(|(_, words)| *words));
+        let counts = sums.waits().map(|(_, count)| count);
+        bars(&mut page, names.map(str::to_owned).zip(counts));
         page.push_str("</table>\n<h2>Refused by a rule</h2>\n<table>\n");
         bars(&mut page, REASONS.iter().map(|reason| (*reason).to_owned()).zip(sums.refused));
-        page.push_str("</table>\n<h2>Routes</h2>\n<table>\n<thead><tr><th>Host<th>Path<th>Action\n<tbody>\n");
+        page.push_str("</table>\n");
+        self.own().iter().for_each(|metric| metric.put_table(&mut page));
+        page.push_str("<h2>Routes</h2>\n<table>\n<thead><tr><th>Host<th>Path<th>Action\n<tbody>\n");
         for (host, route) in routing.table.routes() {
             let names = if host.names.is_empty() { "any".to_owned() } else { host.names.join(" ") };
             let _ = writeln!(
@@ -301,6 +406,30 @@ impl Metrics {
         }
         page.push_str("</table>\n</html>\n");
         page
+    }
+}
+
+impl CounterSums {
+    /// The connections by what they wait for. Numbers that are read while they change may not fit.
+    fn waits(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let others: u64 = self.waiting.iter().sum();
+        let kinds = WAITS.iter().map(|(kind, _)| *kind).zip(self.waiting);
+        [("request", self.connections.saturating_sub(others))].into_iter().chain(kinds)
+    }
+
+    /// What became of the caches of files, in words.
+    fn told_cache(&self) -> String {
+        let [hits, misses, files, bytes] = self.cached;
+        format!("{files} of {}B, {hits} hits, {misses} misses", size(bytes))
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics")
+            .field("began", &self.began)
+            .field("blocks", &self.blocks)
+            .finish_non_exhaustive()
     }
 }
 
@@ -350,6 +479,9 @@ mod tests {
         a.count(200, 100, Duration::from_micros(20));
         b.count(404, 1, Duration::from_secs(100));
         metrics.reloaded(false);
+        let b = Rc::new(WaitCounters(b));
+        let waits = WaitCount::new(&b, WaitKind::Handler);
+        drop(WaitCount::new(&b, WaitKind::Transfer));
         let text = metrics.prometheus();
         for line in [
             "selvedge_requests_total{class=\"2xx\"} 1",
@@ -364,8 +496,13 @@ mod tests {
             "selvedge_connections_total 3",
             "selvedge_reloads_total{result=\"refused\"} 1",
             "selvedge_log_lines_lost_total{reason=\"failed\"} 0",
+            "selvedge_connections_waiting{for=\"request\"} 1",
+            "selvedge_connections_waiting{for=\"handler\"} 1",
+            "selvedge_connections_waiting{for=\"transfer\"} 0",
         ] {
             assert!(text.lines().any(|one| one == line), "{line}\n{text}");
         }
+        drop(waits);
+        assert!(metrics.prometheus().contains("selvedge_connections_waiting{for=\"handler\"} 0\n"));
     }
 }

@@ -32,7 +32,7 @@ use crate::block_cache::BlockCache;
 use crate::cache::CachedFile;
 use crate::config::Config;
 use crate::connection::ClientSide;
-use crate::document_root::LookUpError;
+use crate::document_root::{DocumentRoot, LookUpError};
 use crate::error_page::{self, Extra};
 use crate::files::{Files, Resource, answer_with};
 use crate::metrics::{Metrics, WorkerMetrics, add};
@@ -110,7 +110,12 @@ impl Routed {
         if let Some(blocks) = &config.blocks {
             metrics.tell_blocks(blocks);
         }
-        let files = routing.directories.iter().map(|root| Files::new(root.clone(), &config)).collect();
+        let counted = |root: &DocumentRoot| {
+            let mut files = Files::new(root.clone(), &config);
+            files.count(counters.clone());
+            files
+        };
+        let files = routing.directories.iter().map(counted).collect();
         let verified = Rc::<RefCell<Verified>>::default();
         let mut handlers: Vec<Vec<Option<Rc<dyn DynHandler>>>> = Vec::new();
         for (at, host) in routing.table.hosts.iter().enumerate() {
@@ -244,6 +249,7 @@ impl Routed {
         } else {
             files.cached(name, terms.now)?
         };
+        files.count_hit();
         Some(answer_with(file.clone(), request, terms, out))
     }
 

@@ -190,7 +190,8 @@ impl Site {
             routes.metrics.tell_losses(log);
         }
         let front = Front::of_routes(routes.responder(&config, counters.clone()));
-        let connecting = Connecting::new(WorkerContext::new(config, log.map(WorkerLog::new), front));
+        let worker = WorkerContext::new(config, log.map(WorkerLog::new), front);
+        let connecting = Connecting::new(worker.counted(counters.clone()));
         let by_route = Some(ByRoute { counters, routes: RefCell::new(routes) });
         Rc::new(Site { by_route, ..Site::connecting(connecting) })
     }

@@ -6,9 +6,11 @@
 use crate::access_log::WorkerLog;
 use crate::config::Config;
 use crate::date::{self, Clock};
+use crate::metrics::{WaitCount, WaitCounters, WaitKind, WorkerMetrics};
 use selvedge_core::Time;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The settings of a worker, its state, and whether it ends.
@@ -16,6 +18,8 @@ pub(crate) struct WorkerContext<H> {
     pub(crate) config: Config,
     pub(crate) state: RefCell<WorkerState<H>>,
     ending: Cell<WorkerEnding>,
+    /// Where its connections say what they wait for, if that is counted.
+    counters: Option<Rc<WaitCounters>>,
 }
 
 /// How a worker ends.
@@ -41,7 +45,18 @@ pub(crate) struct WorkerState<H> {
 impl<H> WorkerContext<H> {
     pub(crate) fn new(config: Config, log: Option<Rc<WorkerLog>>, handler: H) -> WorkerContext<H> {
         let state = WorkerState { clock: Clock::now(), clock_due: Time::default(), log, handler };
-        WorkerContext { config, state: RefCell::new(state), ending: Cell::new(WorkerEnding::No) }
+        let ending = Cell::new(WorkerEnding::No);
+        WorkerContext { config, state: RefCell::new(state), ending, counters: None }
+    }
+
+    /// The same with counters.
+    pub(crate) fn counted(self, counters: Arc<WorkerMetrics>) -> WorkerContext<H> {
+        WorkerContext { counters: Some(Rc::new(WaitCounters(counters))), ..self }
+    }
+
+    /// Counts a connection as waiting until the value is dropped.
+    pub(crate) fn count_wait(&self, kind: WaitKind) -> Option<WaitCount> {
+        self.counters.as_ref().map(|counters| WaitCount::new(counters, kind))
     }
 
     /// Whether each connection is to be closed after the reply at hand.

@@ -372,21 +372,34 @@ fn pages_of_the_server() {
     let site = site();
     let server = configured(
         site.path(),
-        "[[route]]\npath = '/status'\npage = 'status'\nallow = ['127.0.0.1']\n[[route]]\npath = '/metrics'\npage = 'metrics'\n[[route]]\ndirectory = '.'\n",
+        "[[route]]\npath = '/status'\npage = 'status'\nallow = ['127.0.0.1']\n[[route]]\npath = '/metrics'\npage = 'metrics'\n\
+         [[route]]\npath = '/app/'\nproxy = '127.0.0.1:1'\nhealth = { failures = 1, pause = 600 }\n\
+         [[route]]\npath = '/bin/'\ncgi = '.'\n[[route]]\ndirectory = '.'\n",
     );
     get(&server, "a", "/ten.txt", "");
+    get(&server, "a", "/ten.txt", "");
     get(&server, "a", "/missing", "");
+    // No server is there, so it is out of order from then on.
+    assert_eq!(get(&server, "a", "/app/", "").status, 502);
     let metrics = text(&get(&server, "a", "/metrics", ""));
     for line in [
-        "selvedge_requests_total{class=\"2xx\"} 1",
+        "selvedge_requests_total{class=\"2xx\"} 2",
         "selvedge_requests_total{class=\"4xx\"} 1",
-        "selvedge_connections_total 3",
+        "selvedge_connections_total 5",
+        "selvedge_connections_waiting{for=\"message\"} 0",
+        "selvedge_file_cache_hits_total 1",
+        "selvedge_file_cache_files 1",
+        "selvedge_upstream_up{route=\"/app\",server=\"127.0.0.1:1\"} 0",
+        "selvedge_upstream_requests{route=\"/app\",server=\"127.0.0.1:1\"} 0",
+        "selvedge_programs{route=\"/bin\",state=\"running\"} 0",
     ] {
         assert!(metrics.lines().any(|one| one == line), "{line}\n{metrics}");
     }
     let page = get(&server, "a", "/status", "");
     assert_eq!(page.field("Content-Type"), Some("text/html; charset=utf-8"));
-    assert!(text(&page).contains("<td>/metrics<td>metrics"), "{}", text(&page));
+    for part in ["<td>/metrics<td>metrics", "<td>/app 127.0.0.1:1<td class=\"n\">0", "<td>a handler<td"] {
+        assert!(text(&page).contains(part), "{part}\n{}", text(&page));
+    }
 }
 
 /// The PROXY protocol is believed from the balancer, and only from it.

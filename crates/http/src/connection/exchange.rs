@@ -15,6 +15,7 @@ use crate::cache::CachedFile;
 use crate::config::Config;
 use crate::date::Clock;
 use crate::error_page::{self, Extra};
+use crate::metrics::{WaitCount, WaitKind};
 use crate::range::{Parts, Span};
 use crate::request::{self, Method};
 use crate::responder::{Handled, Reply, Responder, Rest, Terms};
@@ -64,6 +65,9 @@ pub(crate) struct Exchange<H: Responder> {
     pub(super) closing: bool,
     /// Whether the client may be sending bytes that the server does not read.
     pub(super) refused: bool,
+    /// What the connection counts as waiting for. It is set here and not by the thread, which is to
+    /// have no room for it.
+    pub(super) waits: Option<WaitCount>,
 }
 
 /// The drafts of one turn in the worker's log. It is dropped only by a panic, which the handler may
@@ -134,6 +138,7 @@ impl<H: Responder> Exchange<H> {
             touched: false,
             closing: false,
             refused: false,
+            waits: None,
         }
     }
 
@@ -149,6 +154,7 @@ impl<H: Responder> Exchange<H> {
         }
         self.memory.reset();
         (self.reading, self.touched, self.closing, self.refused) = (true, false, false, false);
+        self.waits = None;
         self.out.reset()
     }
 
@@ -159,6 +165,8 @@ impl<H: Responder> Exchange<H> {
         worker: &WorkerContext<H>,
         cx: &mut Context<'_>,
     ) -> Pause<H::Search> {
+        // Whatever the connection has waited for has come.
+        self.waits = None;
         if self.reading {
             self.make_room();
             match client.stream.try_read_to_spare(&mut self.input) {
@@ -216,6 +224,7 @@ impl<H: Responder> Exchange<H> {
         };
         let due = *self.due.get_or_insert_with(|| now() + limit);
         client.stream.set_read_deadline(Some(due));
+        self.waits = worker.count_wait(WaitKind::Message);
         Pause::More
     }
 
@@ -451,6 +460,7 @@ impl<H: Responder> Exchange<H> {
         worker: &WorkerContext<H>,
         next: NextTask<H::Search>,
     ) -> io::Result<()> {
+        self.waits = worker.count_wait(WaitKind::Transfer);
         let done = self.finish_next(client, worker, next).await;
         worker.state.borrow_mut().tell_time(now());
         match &done {
@@ -492,7 +502,8 @@ impl<H: Responder> Exchange<H> {
 
     /// Ends a connection so that the client reads the last reply. If the client has sent bytes that
     /// the server did not read, closing would reset the connection, and the reply might be lost.
-    pub(super) async fn linger(&mut self, client: &ClientSide) {
+    pub(super) async fn linger(&mut self, client: &ClientSide, worker: &WorkerContext<H>) {
+        self.waits = worker.count_wait(WaitKind::Transfer);
         if client.stream.shutdown(Shutdown::Write).is_err() {
             return;
         }

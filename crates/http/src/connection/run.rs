@@ -21,6 +21,7 @@ use super::response_head::{self, Delimiter, KnownFields};
 use crate::date::Clock;
 use crate::error_page::{self, Extra};
 use crate::log::Line;
+use crate::metrics::WaitKind;
 use crate::range::Span;
 use crate::request::Version;
 use crate::responder::Responder;
@@ -81,6 +82,7 @@ impl<H: Responder> Exchange<H> {
         link: &'a Rc<Link>,
         worker: &'a WorkerContext<H>,
     ) -> Pin<Box<dyn Future<Output = io::Result<()>> + 'a>> {
+        self.waits = worker.count_wait(WaitKind::Handler);
         match self.calling.as_mut().and_then(|call| call.waiting.take()) {
             Some(waiting) => {
                 let mut answering = Some(Answering::Waiting(catch(waiting)));
