@@ -99,8 +99,8 @@ impl SharedParts {
         self.lock().iter().filter_map(watched).collect()
     }
 
-    /// How the servers behind are, and the programs that run, by route. Routes with the same front of
-    /// their paths are told together.
+    /// How the servers behind are, and the programs that run, by route. Routes with the same front
+    /// of their paths are told together.
     pub(crate) fn told(&self) -> Vec<OwnMetric> {
         let mut servers: BTreeMap<(String, String), (bool, u64)> = BTreeMap::new();
         let mut programs: BTreeMap<(String, &str), u64> = BTreeMap::new();

@@ -221,8 +221,8 @@ impl Routed {
         }
     }
 
-    /// The reply that is a cached file, if the route has [no rules](RoutePlace::is_bare). It is what
-    /// [`visit`](Self::visit) would answer, and takes half of the instructions.
+    /// The reply that is a cached file, if the route has [no rules](RoutePlace::is_bare). It is
+    /// what [`visit`](Self::visit) would answer, and takes half of the instructions.
     #[inline]
     fn answer_from_cache(
         &mut self,

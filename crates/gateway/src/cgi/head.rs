@@ -121,8 +121,8 @@ pub(crate) struct PlainHead {
 /// Room for the lines of most heads.
 const LINES_BYTES: usize = 256;
 
-/// The complete head at the front of `output` as lines, if it is that of a document with content and
-/// has nothing unusual. Otherwise [`length`] and [`parse`] say what it is.
+/// The complete head at the front of `output` as lines, if it is that of a document with content
+/// and has nothing unusual. Otherwise [`length`] and [`parse`] say what it is.
 pub(crate) fn lines(output: &[u8]) -> Option<PlainHead> {
     let mut plain = PlainHead {
         status: StatusCode::OK,

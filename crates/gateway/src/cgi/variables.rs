@@ -66,8 +66,8 @@ impl ServerNames {
         self.own.push((name, value));
     }
 
-    /// Calls `set` for the variables that have no value of the server's own: a program would see two
-    /// values otherwise, one of them the client's.
+    /// Calls `set` for the variables that have no value of the server's own: a program would see
+    /// two values otherwise, one of them the client's.
     fn unless_own(&self, mut set: impl FnMut(&str, &[u8])) -> impl FnMut(&str, &[u8]) {
         move |name, value| {
             if self.own.iter().all(|(own, _)| own != name) {
@@ -211,7 +211,7 @@ pub(crate) fn each_fixed_variable(root: &Path, server: &ServerNames, mut set: im
     set("REDIRECT_STATUS", b"200");
 }
 
-/// The variables besides those that [all requests share](each_fixed_variable).
+/// The variables of one request, besides the [variables of all](each_fixed_variable).
 pub(crate) fn each_variable_of(
     request: &ToldRequest<'_>,
     target: &ProgramTarget,

@@ -136,8 +136,8 @@ impl ConnectionKeeping {
         !is_turn
     }
 
-    /// A request has ended, and the connection is in order: keeps it, if it may be kept. Called in a
-    /// thread.
+    /// A request has ended, and the connection is in order: keeps it, if it may be kept. Called in
+    /// a thread.
     pub(crate) fn give_back(self: &Arc<Self>, address: &Address, stream: Stream) {
         if self.keeps(now()) {
             stream.set_read_deadline(None);

@@ -527,8 +527,8 @@ pub(crate) async fn first_output(
     }
 }
 
-/// The future that writes the rest of a whole request, of which the stream has taken at once as much
-/// as `written` says, if there is a rest; and whether all is written.
+/// The future that writes the rest of a whole request, of which the stream has taken at once as
+/// much as `written` says, if there is a rest; and whether all is written.
 fn rest(
     stream: &Rc<Stream>,
     request: &[u8],
