@@ -25,7 +25,8 @@ pub trait Wire: Send + Sync + 'static {
     /// and TCP sends it again.
     fn send(&self, frame: &[u8]);
 
-    /// Sends frames in order. A device that divides long segments gets each run of them as one frame.
+    /// Sends frames in order. A device that divides long segments gets each run of segments as one
+    /// frame.
     fn send_all(&self, frames: &[OutgoingFrame]) {
         frames.iter().for_each(|frame| frame.for_each(|one| self.send(one)));
     }
