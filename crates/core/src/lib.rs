@@ -192,7 +192,7 @@ pub use quiet::Quiet;
 pub use readiness::{
     SleepUntil, WaitFd, in_thread, now, set_fallback, sleep, sleep_until, this_thread, wait,
 };
-pub use remote_spawn::{Adopt, RemoteSpawn, adopter};
+pub use remote_spawn::{Adopt, RemoteSpawn, adopter, adopter_of_cpus};
 pub use round_robin::{round_robin, round_robin_on, round_robin_over, steps};
 pub use run_queue::{RunQueue, SendQueue};
 pub use shield::{Shield, shield};

@@ -9,7 +9,7 @@
 //! on the scheduler's own OS thread, because only there may a thread be created in the CPU's
 //! memory.
 
-use crate::cpu::inner::{Cpu, current};
+use crate::cpu::inner::{Cpu, CpuInner, current};
 use crate::directory::{self, Entry};
 use crate::quietly::quietly;
 use std::fmt;
@@ -32,11 +32,38 @@ pub trait Adopt: fmt::Debug + Send + Sync {
     /// # Errors
     /// Gives `spawn` back if the scheduler has ended. The caller drops it.
     fn adopt(&self, spawn: RemoteSpawn) -> Result<(), RemoteSpawn>;
+
+    /// The number of CPUs of the scheduler.
+    fn cpus(&self) -> usize {
+        1
+    }
+
+    /// Asks the scheduler to create the thread on one of its CPUs, soon. The CPUs have the numbers
+    /// `0..cpus()`.
+    ///
+    /// # Errors
+    /// As for [`adopt`](Adopt::adopt).
+    ///
+    /// # Panics
+    /// If the scheduler has no CPU of this number.
+    fn adopt_on(&self, cpu: usize, spawn: RemoteSpawn) -> Result<(), RemoteSpawn> {
+        assert!(cpu == 0 && self.cpus() == 1, "the scheduler has no way to CPU {cpu}");
+        self.adopt(spawn)
+    }
 }
 
 /// The scheduler of the running thread. `None` outside a thread.
+///
+/// From now on threads may come from elsewhere, so a scheduler of one CPU can no longer tell from
+/// its own threads alone that all of them wait for one another.
 pub fn adopter() -> Option<Arc<dyn Adopt>> {
     current().map(|cpu| cpu.adopter())
+}
+
+/// The scheduler of the running thread, if it has several CPUs, all of which take threads from
+/// elsewhere. `None` outside a thread.
+pub fn adopter_of_cpus() -> Option<Arc<dyn Adopt>> {
+    current().and_then(CpuInner::named_adopter).filter(|adopter| adopter.cpus() > 1)
 }
 
 /// The way to one CPU.
@@ -98,6 +125,14 @@ impl Cpu {
     /// Names the scheduler that takes threads from elsewhere for this CPU: see [`Adopt`].
     pub fn adopts_by(&mut self, adopter: Arc<dyn Adopt>) {
         self.inner().set_adopter(adopter);
+    }
+
+    /// The way to this CPU alone: a remote spawn that is given to it runs here. A scheduler of
+    /// several CPUs uses it for [`Adopt::adopt_on`].
+    pub fn door(&mut self) -> Arc<dyn Adopt> {
+        // A CPU without an adopter would not look for remote spawns.
+        drop(self.inner().adopter());
+        self.inner().door.clone()
     }
 
     /// Runs the remote spawns that were asked for.

@@ -16,12 +16,15 @@ use crate::ports::{Ports, ReceivedQueue};
 use crate::step::{DistributedNeeds, DistributedStep};
 use crate::tag_collection::{DistributedTags, TagPlacement, TagsOfRanks};
 use selvedge_cnc::{Graph, ItemKey, Items, StepResult, TagCol};
-use selvedge_core::{JoinError, JoinHandle, spawn_local};
+use selvedge_core::{JoinError, spawn_local};
 use selvedge_direct::{Options, wait};
 use selvedge_mpi::{Communicator, Message};
+use selvedge_sched::{Handle, Spawned};
 use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The stack on which a rank runs its steps. Only what is touched takes memory.
 const STACK_BYTES: usize = 2 << 20;
@@ -38,9 +41,9 @@ const TURN_STEPS: u32 = 32;
 /// for bit, for any number of ranks.
 ///
 /// `build` runs in a thread in direct style, which stays on its OS thread. It runs the steps one by
-/// one, so a machine with several cores has a rank for each: a process, because ranks that are
-/// threads may be on one OS thread when their graphs begin. While the rank waits for others, the
-/// threads beside it run, and no CPU time is used.
+/// one, so a machine with several cores has a rank for each. The graphs of a process begin on its
+/// workers in turn, so ranks that are threads compute at the same time. While a rank waits for
+/// others, the threads beside it run, and no CPU time is used.
 ///
 /// # Errors
 /// What `build` returns, and if a rank has failed.
@@ -104,7 +107,7 @@ where
 {
     let comm = world.dup().await?;
     let options = Options::new().name("a rank of a graph").stack_bytes(STACK_BYTES);
-    let mut thread = RankThread(spawn_local(options.direct(move || on_this_stack(comm, build))));
+    let mut thread = RankThread::begin(move || options.direct(move || on_this_stack(comm, build)));
     match (&mut thread.0).await {
         Ok(result) => result,
         Err(JoinError::Panicked(panic)) => panic.rethrow(),
@@ -112,8 +115,28 @@ where
     }
 }
 
+/// The number of graphs that have begun in this process.
+static GRAPHS: AtomicUsize = AtomicUsize::new(0);
+
 /// The thread of a graph. It is cancelled if the program waits for it no more.
-struct RankThread<R>(JoinHandle<R>);
+struct RankThread<R>(Spawned<R>);
+
+impl<R: Send + 'static> RankThread<R> {
+    /// Begins the thread that runs what `make` makes. The graphs of a process are on its workers in
+    /// turn, so ranks that are threads run their graphs at the same time.
+    fn begin<F>(make: impl FnOnce() -> F + Send + 'static) -> RankThread<R>
+    where
+        F: Future<Output = R> + 'static,
+    {
+        RankThread(match Handle::of_workers() {
+            Some(workers) => {
+                let worker = GRAPHS.fetch_add(1, Ordering::Relaxed) % workers.workers();
+                workers.spawn_on(worker, make)
+            }
+            None => spawn_local(make()).into(),
+        })
+    }
+}
 
 impl<R> Drop for RankThread<R> {
     fn drop(&mut self) {

@@ -8,7 +8,7 @@
 //! the caller gives the thread up before.
 
 use selvedge_core::internal::ReplyCell;
-use selvedge_core::{Adopt, Cpu, JoinError, JoinHandle, adopter};
+use selvedge_core::{Adopt, ArenaFullError, Cpu, JoinError, JoinHandle, adopter, adopter_of_cpus};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -56,6 +56,25 @@ impl Handle {
         adopter().map(Handle::new)
     }
 
+    /// The scheduler of the running thread, if it has several workers. `None` for other schedulers,
+    /// and outside a thread.
+    ///
+    /// A [round-robin](selvedge_core::round_robin) scheduler that has been asked for its
+    /// [current](Handle::current) handle must expect threads from other OS threads, so it reports a
+    /// deadlock later. This question leaves it as it is.
+    ///
+    /// # Examples
+    /// See [`spawn_on`](Handle::spawn_on).
+    pub fn of_workers() -> Option<Handle> {
+        adopter_of_cpus().map(Handle::new)
+    }
+
+    /// The number of workers of the scheduler: those of a
+    /// [`WorkStealing`](crate::WorkStealing) scheduler, and 1 for any other.
+    pub fn workers(&self) -> usize {
+        self.scheduler.cpus()
+    }
+
     /// Creates a thread in the scheduler, and returns a handle that the caller awaits for the
     /// thread's result.
     ///
@@ -91,10 +110,65 @@ impl Handle {
         F::Output: Send,
     {
         let (spawned, duty) = Spawned::promised();
-        let spawn = move |cpu: &mut Cpu| duty.spawn(cpu, future);
+        let spawn = move |cpu: &mut Cpu| duty.create(|| cpu.spawn(future));
         // If the scheduler does not take `spawn`, it drops `spawn`, and the drop of `duty` notes
         // that in the cell.
         drop(self.scheduler.adopt(Box::new(spawn)));
+        spawned
+    }
+
+    /// Creates a thread on the worker of this number, and returns a handle that the caller awaits
+    /// for the thread's result. The thread calls `make` there, and stays there: the future need not
+    /// be `Send`, as with [`spawn_local`](selvedge_core::spawn_local).
+    ///
+    /// It is for threads of which each computes for long, and of which each is to have a worker of
+    /// its own from its start. A thread of [`spawn`](Handle::spawn) begins on the worker that looks
+    /// first, and workers take ready threads from one another; that is better for all others.
+    ///
+    /// If the scheduler has ended, or ends before the worker takes the thread in, `make` is dropped
+    /// and the thread counts as cancelled. The same happens if the arena is full. A thread for a
+    /// worker that has not begun waits for the worker's start.
+    ///
+    /// # Panics
+    /// If the scheduler has no worker of this number: see [`workers`](Handle::workers).
+    ///
+    /// # Complexity
+    /// As [`spawn`](Handle::spawn). A worker in a long step takes the thread in after the step.
+    ///
+    /// # Examples
+    /// A thread on each worker, with data that only the threads of this worker share:
+    /// ```
+    /// use selvedge::{Handle, NoEvents, work_stealing};
+    /// use std::rc::Rc;
+    ///
+    /// let total = work_stealing(2, |_| Ok(NoEvents::new()), async {
+    ///     let workers = Handle::of_workers().expect("a scheduler of two workers");
+    ///     let parts = (0..workers.workers()).map(|worker| {
+    ///         workers.spawn_on(worker, move || async move {
+    ///             let own = Rc::new(worker + 1);
+    ///             *own * 100
+    ///         })
+    ///     });
+    ///     let mut total = 0;
+    ///     for part in parts.collect::<Vec<_>>() {
+    ///         total += part.await.unwrap();
+    ///     }
+    ///     total
+    /// })?;
+    /// assert_eq!(total, 300);
+    /// # Ok::<(), selvedge::SchedulerError>(())
+    /// ```
+    pub fn spawn_on<F>(&self, worker: usize, make: impl FnOnce() -> F + Send + 'static) -> Spawned<F::Output>
+    where
+        F: Future + 'static,
+        F::Output: Send,
+    {
+        let workers = self.workers();
+        assert!(worker < workers, "worker {worker} of a scheduler with {workers}");
+        let (spawned, duty) = Spawned::promised();
+        // The thread calls `make`, so a panic of `make` is one of the thread.
+        let spawn = move |cpu: &mut Cpu| duty.create(|| cpu.spawn_local(async move { make().await }));
+        drop(self.scheduler.adopt_on(worker, Box::new(spawn)));
         spawned
     }
 }
@@ -107,14 +181,12 @@ type SpawnCell<T> = ReplyCell<JoinHandle<T>>;
 pub(crate) struct SpawnDuty<T>(Option<Arc<SpawnCell<T>>>);
 
 impl<T: Send> SpawnDuty<T> {
-    fn spawn<F>(self, cpu: &mut Cpu, future: F)
-    where
-        F: Future<Output = T> + Send + 'static,
-    {
+    /// Creates the thread by `create`, unless the caller has given it up.
+    fn create(self, create: impl FnOnce() -> Result<JoinHandle<T>, ArenaFullError>) {
         if self.0.as_ref().is_some_and(|cell| cell.is_over(|_| true)) {
             return;
         }
-        match cpu.spawn(future) {
+        match create() {
             Ok(handle) => self.created(handle),
             Err(full) => eprintln!("a thread that was spawned from elsewhere is cancelled: {full}"),
         }
@@ -180,6 +252,13 @@ impl<T> Spawned<T> {
             return handle.is_finished();
         }
         self.cell.is_over(JoinHandle::is_finished)
+    }
+}
+
+impl<T> From<JoinHandle<T>> for Spawned<T> {
+    /// The right to wait for a thread that exists already.
+    fn from(handle: JoinHandle<T>) -> Spawned<T> {
+        Spawned { cell: Arc::default(), handle: Some(handle) }
     }
 }
 

@@ -26,8 +26,9 @@
 // `worker/idle.rs`, `worker/pairing.rs` and `worker/second_poll.rs`; `run_ring.rs` (the ring from
 // which others steal, with the argument that every slot has one user), `idle_workers.rs` (which
 // worker sleeps and which searches, with the argument that no wake-up is lost), `desk.rs` (the
-// threads that others take from a worker in a long step), `start.rs` (how the workers start and
-// stop), `elsewhere.rs` (on which CPU a woken worker begins).
+// threads that others take from a worker in a long step), `doors.rs` (how a thread comes to
+// the worker that its creator names), `start.rs` (how the workers start and stop), `elsewhere.rs`
+// (on which CPU a woken worker begins).
 //
 // A worker pushes with a plain store and claims in batches. A mark in the word by which it claims
 // tells it that a worker sleeps. Threads on two workers that talk through the kernel are handed off

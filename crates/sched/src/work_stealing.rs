@@ -14,6 +14,7 @@
 //! - `desk` lets other workers take a worker's ready threads while that worker is in a long step.
 
 mod desk;
+mod doors;
 mod idle_workers;
 mod injector;
 mod pool;
@@ -244,7 +245,7 @@ impl WorkStealing {
 impl Drop for WorkStealing {
     /// Drops the threads that were spawned from elsewhere and have not begun. They never will.
     fn drop(&mut self) {
-        self.pool.idle.injector().close().for_each(drop);
+        self.pool.idle.injector().close().chain(self.pool.doors.close()).for_each(drop);
     }
 }
 

@@ -7,7 +7,7 @@ mod schedulers;
 
 use schedulers::{PER_CORE, PRIORITY, ROUND_ROBIN, Scheduler, run, stealing};
 use selvedge_core::{NoEvents, RunError, park, sleep, spawn, spawn_local, yield_now};
-use selvedge_sched::{WorkStealing, block_on, per_core};
+use selvedge_sched::{Handle, WorkStealing, block_on, per_core, work_stealing};
 use selvedge_sync::MVar;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -87,6 +87,32 @@ fn of_all_workers() {
     println!("test of_all_workers ... ok");
 }
 
+/// Threads that stay on the workers that the program has named wait for one another, after many
+/// others have ended.
+fn on_named_workers() {
+    let ended = work_stealing(3, |_| Ok(NoEvents::new()), async {
+        let workers = Handle::of_workers().expect("there are three");
+        for n in 0..60 {
+            assert_eq!(workers.spawn_on(n % 3, move || async move { n }).await.unwrap(), n);
+        }
+        let places = Arc::new([(); 3].map(|()| MVar::<()>::empty()));
+        let rings = [0, 1, 2].map(|n| {
+            let places = places.clone();
+            workers.spawn_on(n, move || async move {
+                places[n].take().await;
+                places[(n + 1) % 3].put(()).await;
+            })
+        });
+        for thread in rings {
+            thread.await.unwrap();
+        }
+    });
+    let failure = ended.expect_err("no thread puts");
+    let RunError::Deadlock(deadlock) = &failure.error else { panic!("{failure}") };
+    assert_eq!(deadlock.threads.len(), 4, "{deadlock}");
+    println!("test on_named_workers ... ok");
+}
+
 fn main() {
     if cfg!(miri) {
         // Miri cannot see how many OS threads there are.
@@ -101,5 +127,6 @@ fn main() {
         is_reported(stealing::<2>(), "work_stealing_2");
         is_reported(stealing::<4>(), "work_stealing_4");
         across_block_on();
+        on_named_workers();
     }
 }

@@ -323,6 +323,12 @@ impl CpuInner {
         adopter.get_or_insert_with(|| self.door.clone()).clone()
     }
 
+    /// The scheduler that takes threads from elsewhere, if there was a question for it, or if the
+    /// scheduler has named one.
+    pub(crate) fn named_adopter(&self) -> Option<Arc<dyn Adopt>> {
+        self.adopter.borrow().clone()
+    }
+
     pub(crate) fn set_adopter(&self, adopter: Arc<dyn Adopt>) {
         let before = self.adopter.replace(Some(adopter));
         drop(before);

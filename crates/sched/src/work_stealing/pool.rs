@@ -4,6 +4,7 @@
 //! workers look here for idle workers, for threads from outside, and for the end of the scheduler.
 
 use super::desk::WorkerView;
+use super::doors::WorkerDoors;
 use super::idle_workers::IdleWorkers;
 use crate::elsewhere::SleeperCpus;
 use selvedge_core::{Adopt, RemoteSpawn, SendThread, Unpark};
@@ -18,6 +19,8 @@ pub(super) struct WorkerPool {
     pub(super) views: Box<[WorkerView]>,
     /// The CPUs of each worker while it sleeps.
     pub(super) cpus: Box<[SleeperCpus]>,
+    /// The way to each worker, for threads from outside that are to begin there.
+    pub(super) doors: WorkerDoors,
     /// The unparker of each worker. The worker sets it before it first sleeps.
     unparkers: Box<[OnceLock<Arc<dyn Unpark>>]>,
     stopped: AtomicBool,
@@ -40,6 +43,15 @@ impl Adopt for WorkerPool {
         self.unpark(self.idle.inject(spawn)?);
         Ok(())
     }
+
+    fn cpus(&self) -> usize {
+        self.idle.workers()
+    }
+
+    /// Gives `spawn` to the CPU of worker `cpu`. A worker in a long step takes it after the step.
+    fn adopt_on(&self, cpu: usize, spawn: RemoteSpawn) -> Result<(), RemoteSpawn> {
+        self.doors.adopt(cpu, spawn)
+    }
 }
 
 impl WorkerPool {
@@ -48,6 +60,7 @@ impl WorkerPool {
         WorkerPool {
             unparkers: views.iter().map(|_| OnceLock::new()).collect(),
             cpus: SleeperCpus::of_workers(views.len()),
+            doors: WorkerDoors::new(views.len()),
             idle,
             views: views.into(),
             stopped: AtomicBool::new(false),

@@ -237,6 +237,7 @@ where
             }
             let worker = worker.insert(WorkerLoop::new(me, self.pool, self.group, self.events, desk)?);
             worker.cpu.adopts_by(self.pool.clone());
+            worker.open_door();
             first(&mut worker.cpu)?;
             worker.run()
         }));

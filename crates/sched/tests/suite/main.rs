@@ -10,6 +10,7 @@ mod schedulers;
 
 mod budget;
 mod every_scheduler;
+mod on_one_worker;
 mod pinned_main;
 mod stacks_and_scopes;
 mod work_stealing;
