@@ -3,6 +3,7 @@
 use crate::naps::Naps;
 use selvedge_core::{JoinError, Local, NoEvents, RunError, round_robin, sleep, spawn, yield_now};
 use selvedge_sched::{Handle, Spawned, WorkStealing, block_on, per_core, priority, work_stealing};
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::future::{Future, pending};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -26,8 +27,8 @@ fn workers() -> Handle {
 /// The OS threads on which a thread runs that waits in each way.
 async fn places() -> HashSet<ThreadId> {
     // What is not `Send` stays.
-    let seen = Rc::new(std::cell::RefCell::new(HashSet::new()));
-    for _ in 0..20 {
+    let seen = Rc::new(RefCell::new(HashSet::new()));
+    for _ in 0..if cfg!(miri) { 3 } else { 20 } {
         yield_now().await;
         seen.borrow_mut().insert(current().id());
         sleep(Duration::from_micros(50)).await;
@@ -138,7 +139,7 @@ fn a_panic_of_the_maker_is_one_of_the_thread() {
 #[test]
 fn a_thread_may_be_given_up_before_and_after_its_creation() {
     run(2, async {
-        for round in 0..200_u32 {
+        for round in 0..if cfg!(miri) { 16 } else { 200_u32 } {
             let spawned = workers().spawn_on(1, pending::<()>);
             for _ in 0..round % 8 {
                 yield_now().await;
