@@ -1,6 +1,7 @@
 //! A server with files, a proxy and an application in simulated worlds: the network breaks
 //! connections and brings bytes late, the server behind the proxy dies within its answers, and the
-//! disk is full. A reply that comes whole is right, nothing is left behind, and a seed replays it all.
+//! disk is full. A reply that comes whole is right, nothing is left behind, and a seed replays it
+//! all.
 
 use crate::proxy::{proxy, read_until};
 use selvedge_core::{Time, sleep, spawn_local};
