@@ -225,7 +225,7 @@ impl Hop {
 }
 
 /// Room for the text of an address.
-const ADDRESS_BYTES: usize = 40;
+pub(crate) const ADDRESS_BYTES: usize = 40;
 
 /// Room for the usual element of `Forwarded`.
 const FORWARDED_BYTES: usize = 96;
@@ -257,7 +257,7 @@ fn put_forwarded(peer: Option<IpAddr>, host: Option<&[u8]>, out: &mut Vec<u8>) -
 }
 
 /// Appends the text of an address, without the machinery of formatting where many clients are.
-fn put_address(peer: Option<IpAddr>, out: &mut Vec<u8>) {
+pub(crate) fn put_address(peer: Option<IpAddr>, out: &mut Vec<u8>) {
     match peer {
         Some(IpAddr::V4(address)) => {
             for (place, octet) in address.octets().into_iter().enumerate() {

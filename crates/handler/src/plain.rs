@@ -90,13 +90,20 @@ impl<'h> PlainRequest<'h> {
     /// # Complexity
     /// One pass over the target.
     pub fn path_and_query(&self) -> Option<(&'h str, Option<&'h str>)> {
-        // Without an early end, so that the loop has no branch.
-        let is_usual = self.target.iter().fold(true, |all, &byte| all & IS_USUAL[usize::from(byte)]);
-        if !is_usual || self.target.len() > TARGET_BYTES_MAX {
+        let mut mark = None;
+        for (at, &byte) in self.target.iter().enumerate() {
+            if !IS_USUAL[usize::from(byte)] {
+                return None;
+            }
+            if byte == b'?' && mark.is_none() {
+                mark = Some(at);
+            }
+        }
+        if self.target.len() > TARGET_BYTES_MAX {
             return None;
         }
         let text = std::str::from_utf8(self.target).ok()?;
-        Some(match memchr::memchr(b'?', self.target) {
+        Some(match mark {
             Some(mark) => (&text[..mark], Some(&text[mark + 1..])),
             None => (text, None),
         })

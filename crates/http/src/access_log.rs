@@ -478,6 +478,25 @@ mod tests {
         assert!(text(".3").is_err());
     }
 
+    #[test]
+    fn files_are_renamed_at_their_age() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let rotation = Rotation { bytes: 0, period: Duration::from_secs(60), backups: 1 };
+        let log = LogFile::open(&path).unwrap().with_rotation(rotation);
+        let ages = |seconds| log.lock().since -= Duration::from_secs(seconds);
+        log.write(&line("0\n"));
+        log.write(&line("1\n"));
+        ages(50);
+        log.write(&line("2\n"));
+        let text = |end: &str| std::fs::read_to_string(format!("{}{end}", path.display()));
+        assert_eq!((text("").unwrap(), text(".1").is_err()), ("0\n1\n2\n".into(), true));
+        ages(60);
+        log.write(&line("3\n"));
+        log.write(&line("4\n"));
+        assert_eq!((text("").unwrap(), text(".1").unwrap()), ("3\n4\n".into(), "0\n1\n2\n".into()));
+    }
+
     /// Another program may hold the lock of the file for as long as it likes.
     #[test]
     fn a_lock_does_not_hold_lines_up() {

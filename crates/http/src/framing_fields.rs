@@ -40,7 +40,7 @@ impl FramingFields {
     #[inline]
     pub fn content_length(&mut self, value: &[u8]) -> Result<(), Status> {
         self.length_lines += 1;
-        self.length = Some(number(value)?);
+        self.length = Some(content_length(value)?);
         Ok(())
     }
 
@@ -82,8 +82,25 @@ impl FramingFields {
     }
 }
 
-/// `1*DIGIT`, nothing else; a number beyond 64 bits is too large whatever the limit.
-fn number(value: &[u8]) -> Result<u64, Status> {
+/// Reads the value of one line `Content-Length`: digits, and nothing else (RFC 9110 §8.6).
+///
+/// # Errors
+/// 400 if it is no plain number, 413 if the number has more than 64 bits: it is too large
+/// whatever the limit.
+///
+/// # Complexity
+/// Two passes over the value.
+///
+/// # Examples
+/// ```
+/// use selvedge::http::framing_fields::content_length;
+/// use selvedge::http::status::Status;
+///
+/// assert_eq!(content_length(b"012"), Ok(12));
+/// assert_eq!(content_length(b"+12"), Err(Status::BAD_REQUEST));
+/// ```
+#[inline]
+pub fn content_length(value: &[u8]) -> Result<u64, Status> {
     if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
         return Err(Status::BAD_REQUEST);
     }

@@ -237,81 +237,66 @@ impl Metrics {
     pub fn prometheus(&self) -> String {
         let sums = self.sums();
         let mut out = String::new();
-        let head = |out: &mut String, name: &str, kind: &str, help: &str| {
-            let _ = writeln!(out, "# HELP selvedge_{name} {help}\n# TYPE selvedge_{name} {kind}");
-        };
-        head(&mut out, "uptime_seconds", "gauge", "Seconds since the server began.");
-        let _ = writeln!(out, "selvedge_uptime_seconds {}", Time::now().since(self.began).as_secs());
-        head(&mut out, "requests_total", "counter", "Requests that were answered, by class of status.");
-        for (class, count) in sums.requests.iter().enumerate().skip(1) {
-            let _ = writeln!(out, "selvedge_requests_total{{class=\"{class}xx\"}} {count}");
-        }
-        head(&mut out, "response_bytes_total", "counter", "Bytes of content of all replies.");
-        let _ = writeln!(out, "selvedge_response_bytes_total {}", sums.bytes);
-        head(
-            &mut out,
-            "request_duration_seconds",
-            "histogram",
-            "Time from the head of a request to the head of its reply.",
-        );
-        let mut below = 0;
-        for (bound, count) in BOUNDS.iter().zip(sums.latency) {
-            below += count;
-            let le = *bound as f64 / 1e6;
-            let _ = writeln!(out, "selvedge_request_duration_seconds_bucket{{le=\"{le}\"}} {below}");
-        }
-        let all: u64 = sums.latency.iter().sum();
-        let _ = writeln!(out, "selvedge_request_duration_seconds_bucket{{le=\"+Inf\"}} {all}");
-        let seconds = sums.latency_nanos as f64 / 1e9;
-        let _ = writeln!(out, "selvedge_request_duration_seconds_sum {seconds}");
-        let _ = writeln!(out, "selvedge_request_duration_seconds_count {all}");
-        head(&mut out, "connections", "gauge", "Open connections.");
-        let _ = writeln!(out, "selvedge_connections {}", sums.connections);
-        head(&mut out, "connections_total", "counter", "Connections that were accepted.");
-        let _ = writeln!(out, "selvedge_connections_total {}", sums.accepted);
-        head(&mut out, "connections_waiting", "gauge", "Open connections by what they wait for.");
-        for (kind, count) in sums.waits() {
-            let _ = writeln!(out, "selvedge_connections_waiting{{for=\"{kind}\"}} {count}");
-        }
-        let [hits, misses, files, bytes] = sums.cached;
-        for (name, kind, value, help) in [
-            ("hits_total", "counter", hits, "Replies from a file that was in a worker's cache."),
-            ("misses_total", "counter", misses, "Files that a worker looked up in a directory."),
-            ("files", "gauge", files, "Files in the caches of all workers."),
-            ("bytes", "gauge", bytes, "Bytes of memory of the files in the caches."),
-        ] {
-            let name = format!("file_cache_{name}");
-            head(&mut out, &name, kind, help);
-            let _ = writeln!(out, "selvedge_{name} {value}");
-        }
-        head(&mut out, "refused_total", "counter", "Requests and connections that a rule refused.");
-        for (reason, count) in REASONS.iter().zip(sums.refused) {
-            let _ = writeln!(out, "selvedge_refused_total{{reason=\"{reason}\"}} {count}");
-        }
-        head(&mut out, "reloads_total", "counter", "Configurations read while the server ran.");
-        for (result, count) in ["taken", "refused"].iter().zip(&self.reloads) {
-            let _ = writeln!(out, "selvedge_reloads_total{{result=\"{result}\"}} {}", count.load(Relaxed));
-        }
-        head(&mut out, "log_lines_lost_total", "counter", "Lines of the access log that are not in it.");
-        for (reason, count) in self.lost() {
-            let _ = writeln!(out, "selvedge_log_lines_lost_total{{reason=\"{reason}\"}} {count}");
-        }
-        if let Some(blocks) = self.blocks.get() {
-            let BlockCounts { hits, misses, reads, evicted, bytes } = blocks.counts();
-            for (name, kind, value, help) in [
-                ("hits_total", "counter", hits, "Blocks that were in memory when a reply asked for them."),
-                ("misses_total", "counter", misses, "Blocks that a reply had to wait for."),
-                ("reads_total", "counter", reads, "Blocks that were read from the disk."),
-                ("evicted_total", "counter", evicted, "Blocks that left for others."),
-                ("bytes", "gauge", bytes, "Bytes of the blocks in memory."),
-            ] {
-                let name = format!("block_cache_{name}");
-                head(&mut out, &name, kind, help);
-                let _ = writeln!(out, "selvedge_{name} {value}");
+        for CounterFamily { name, values, help } in self.families(&sums) {
+            // By the convention of Prometheus, the name says which of the two it is.
+            let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
+            put_head(name, kind, help, &mut out);
+            for (labels, value) in values {
+                let _ = writeln!(out, "selvedge_{name}{labels} {value}");
             }
         }
+        sums.put_latency(&mut out);
         self.own().iter().for_each(|metric| metric.put_prometheus(&mut out));
         out
+    }
+
+    /// All counters but the histogram.
+    fn families(&self, sums: &CounterSums) -> Vec<CounterFamily> {
+        let family = |name, values, help| CounterFamily { name, values, help };
+        let uptime = Time::now().since(self.began).as_secs();
+        let classes = ["1xx", "2xx", "3xx", "4xx", "5xx"].into_iter().zip(sums.requests.into_iter().skip(1));
+        let refused = REASONS.into_iter().zip(sums.refused);
+        let reloads = self.reloads.iter().map(|count| count.load(Relaxed));
+        let reloads = ["taken", "refused"].into_iter().zip(reloads);
+        let [hits, misses, files, bytes] = sums.cached;
+        let mut families = vec![
+            family("uptime_seconds", one(uptime), "Seconds since the server began."),
+            family(
+                "requests_total",
+                by("class", classes),
+                "Requests that were answered, by class of status.",
+            ),
+            family("response_bytes_total", one(sums.bytes), "Bytes of content of all replies."),
+            family("connections", one(sums.connections), "Open connections."),
+            family("connections_total", one(sums.accepted), "Connections that were accepted."),
+            family("connections_waiting", by("for", sums.waits()), "Open connections by what they wait for."),
+            family("file_cache_hits_total", one(hits), "Replies from a file that was in a worker's cache."),
+            family("file_cache_misses_total", one(misses), "Files that a worker looked up in a directory."),
+            family("file_cache_files", one(files), "Files in the caches of all workers."),
+            family("file_cache_bytes", one(bytes), "Bytes of memory of the files in the caches."),
+            family("refused_total", by("reason", refused), "Requests and connections that a rule refused."),
+            family("reloads_total", by("result", reloads), "Configurations read while the server ran."),
+            family(
+                "log_lines_lost_total",
+                by("reason", self.lost()),
+                "Lines of the access log that are not in it.",
+            ),
+        ];
+        if let Some(blocks) = self.blocks.get() {
+            let BlockCounts { hits, misses, reads, evicted, bytes } = blocks.counts();
+            families.extend([
+                family(
+                    "block_cache_hits_total",
+                    one(hits),
+                    "Blocks that were in memory when a reply asked for them.",
+                ),
+                family("block_cache_misses_total", one(misses), "Blocks that a reply had to wait for."),
+                family("block_cache_reads_total", one(reads), "Blocks that were read from the disk."),
+                family("block_cache_evicted_total", one(evicted), "Blocks that left for others."),
+                family("block_cache_bytes", one(bytes), "Bytes of the blocks in memory."),
+            ]);
+        }
+        families
     }
 
     /// What became of the cache of blocks, in words, if there is one.
@@ -409,7 +394,46 @@ impl Metrics {
     }
 }
 
+/// Counters of one name, each with its labels.
+struct CounterFamily {
+    name: &'static str,
+    values: Vec<(String, u64)>,
+    help: &'static str,
+}
+
+/// A value without labels.
+fn one(value: u64) -> Vec<(String, u64)> {
+    vec![(String::new(), value)]
+}
+
+/// Values with one label each.
+fn by(label: &str, values: impl IntoIterator<Item = (&'static str, u64)>) -> Vec<(String, u64)> {
+    values.into_iter().map(|(name, value)| (format!("{{{label}=\"{name}\"}}"), value)).collect()
+}
+
+/// Appends the lines in front of a metric's values.
+fn put_head(name: &str, kind: &str, help: &str, out: &mut String) {
+    let _ = writeln!(out, "# HELP selvedge_{name} {help}\n# TYPE selvedge_{name} {kind}");
+}
+
 impl CounterSums {
+    /// Appends the histogram in the text format of Prometheus.
+    fn put_latency(&self, out: &mut String) {
+        let help = "Time from the head of a request to the head of its reply.";
+        put_head("request_duration_seconds", "histogram", help, out);
+        let mut below = 0;
+        for (bound, count) in BOUNDS.iter().zip(self.latency) {
+            below += count;
+            let le = *bound as f64 / 1e6;
+            let _ = writeln!(out, "selvedge_request_duration_seconds_bucket{{le=\"{le}\"}} {below}");
+        }
+        let all: u64 = self.latency.iter().sum();
+        let _ = writeln!(out, "selvedge_request_duration_seconds_bucket{{le=\"+Inf\"}} {all}");
+        let seconds = self.latency_nanos as f64 / 1e9;
+        let _ = writeln!(out, "selvedge_request_duration_seconds_sum {seconds}");
+        let _ = writeln!(out, "selvedge_request_duration_seconds_count {all}");
+    }
+
     /// The connections by what they wait for. Numbers that are read while they change may not fit.
     fn waits(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let others: u64 = self.waiting.iter().sum();

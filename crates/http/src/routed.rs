@@ -230,7 +230,8 @@ impl Routed {
         terms: &Terms<'_>,
         out: &mut Vec<u8>,
     ) -> Option<Reply> {
-        // A path that is canonical as it came names a file as it is.
+        // A path that is canonical as it came names a file as it is, and none that is hidden:
+        // `canonical` borrows no path with a component that begins with a dot.
         let Ok(Cow::Borrowed(path)) = canonical(request.path) else { return None };
         let routing = &self.routing;
         let matched = routing.table.route(request.host.unwrap_or_default(), path)?;
@@ -674,11 +675,14 @@ mod tests {
     fn site_of(directory: ServedDirectory) -> Routed {
         let action = RouteAction::Directory(directory);
         let route = Route { pattern: "/".parse().unwrap(), action, rules: Rules::default(), line: 1 };
-        let table =
-            RouteTable { hosts: vec![Host { names: Vec::new(), routes: vec![route] }], unmatched: 404 };
+        site_with(vec![route])
+    }
+
+    fn site_with(routes: Vec<Route>) -> Routed {
+        let table = RouteTable { hosts: vec![Host { names: Vec::new(), routes }], unmatched: 404 };
+        let routing = Routing::new(table).unwrap();
         let metrics = Metrics::new();
         let counters = metrics.worker();
-        let routing = Routing::new(table).unwrap();
         Routed::new(routing, &Config::default(), metrics, counters, &|_| None)
     }
 
@@ -740,6 +744,31 @@ mod tests {
             assert_eq!(asked(&mut bare, &request), asked(&mut long, &request), "{request}");
             assert!(!is_from_cache(&mut bare, &request), "{request}");
         }
+    }
+
+    /// The routes of a directory share its cache, and the index of a route may be a hidden file.
+    #[test]
+    fn a_hidden_index_of_one_route_is_hidden_from_the_other() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join(".page"), "hidden").unwrap();
+        let plain = ServedDirectory::new(home.path().into());
+        let hidden = ServedDirectory { index: vec![".page".to_owned()], ..plain.clone() };
+        let route = |pattern: &str, directory| Route {
+            pattern: pattern.parse().unwrap(),
+            action: RouteAction::Directory(directory),
+            rules: Rules::default(),
+            line: 1,
+        };
+        let mut site = site_with(vec![route("/front/", hidden), route("/", plain)]);
+        let mut status = |path: &str| {
+            let reply = asked(&mut site, &format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
+            reply[9..12].to_owned()
+        };
+        assert_eq!(["/front/", "/front/"].map(&mut status), ["200", "200"]);
+        for path in ["/.page", "/front/.page", "/%2epage", "/x/../.page", "//.page"] {
+            assert_eq!(status(path), "404", "{path}");
+        }
+        assert!(is_from_cache(&mut site, "GET /front/ HTTP/1.1\r\nHost: a\r\n\r\n"));
     }
 
     /// The head of a reply without the mark of its parts, which is another one each time.

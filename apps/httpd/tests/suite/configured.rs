@@ -326,6 +326,8 @@ fn codings() {
     fs::write(site.path().join("site.css"), "plain").unwrap();
     fs::write(site.path().join("site.css.br"), "brotli").unwrap();
     fs::write(site.path().join("site.css.gz"), "gzip").unwrap();
+    fs::write(site.path().join("site.js"), "plain").unwrap();
+    fs::write(site.path().join("site.js.zst"), "zstandard").unwrap();
     let_settle();
     let server =
         configured(site.path(), "[[route]]\ndirectory = '.'\nprecompressed = true\ncompress = true\n");
@@ -341,6 +343,12 @@ fn codings() {
         assert_eq!(reply.field("Vary"), Some("Accept-Encoding"));
     }
     assert_eq!(get(&server, "a", "/site.css.gz", "").field("Content-Encoding"), None);
+    // Also of a neighbour, tag and ranges are those of the bytes that are sent.
+    let neighbour = get(&server, "a", "/site.js", "Accept-Encoding: gzip, zstd");
+    assert_eq!((text(&neighbour), neighbour.field("Content-Encoding")), ("zstandard".into(), Some("zstd")));
+    assert_ne!(neighbour.field("ETag"), get(&server, "a", "/site.js", "").field("ETag"));
+    let range = get(&server, "a", "/site.js", "Accept-Encoding: zstd\nRange: bytes=1-3");
+    assert_eq!((range.status, &*text(&range), range.field("Content-Encoding")), (206, "sta", Some("zstd")));
     let plain = get(&server, "a", "/long.txt", "");
     assert_eq!((plain.field("Content-Encoding"), plain.body.len()), (None, long.len()));
     let packed = get(&server, "a", "/long.txt", "Accept-Encoding: gzip");

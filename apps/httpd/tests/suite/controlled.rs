@@ -95,6 +95,30 @@ fn a_reload_changes_routes_and_closes_nothing() {
     until("the first routes", || kept.ask(GET).status == 200);
 }
 
+/// A body comes on by the route with which its request began, also when the route is gone.
+#[test]
+fn an_upload_outlives_a_reload() {
+    let site = site();
+    let program = site.path().join("count");
+    fs::write(&program, "#!/bin/sh\nprintf 'Content-Type: text/plain\\n\\n'\nwc -c\n").unwrap();
+    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let (route, common) = ("[[route]]\npath = '/cgi/'\ncgi = '.'\n", "control = 'control'\n");
+    let rest = "[[route]]\ndirectory = 'docs'\n";
+    let server = configured(site.path(), &format!("{common}{route}{rest}"));
+    let file = site.path().join("site.toml");
+    let mut upload = server.connect();
+    upload.send("POST /cgi/count HTTP/1.0\r\nHost: a\r\nContent-Length: 300000\r\n\r\n");
+    upload.send(vec![b'w'; 100_000]);
+    upload.wait_until_read();
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace(route, "")).unwrap();
+    ctl(&file, "reload").unwrap();
+    until("the new routes", || server.get("/cgi/count").status == 404);
+    upload.send(vec![b'w'; 200_000]);
+    let reply = String::from_utf8(upload.rest()).unwrap();
+    assert!(reply.starts_with("HTTP/1.1 200 ") && reply.trim_end().ends_with("300000"), "{reply}");
+}
+
 /// Routes change all the time while clients ask for a file that all of them have.
 #[test]
 fn reloads_under_load() {

@@ -16,6 +16,7 @@ mod peers;
 mod php;
 mod probes;
 mod process;
+mod real_sites;
 mod several;
 mod stacked;
 mod upgraded;

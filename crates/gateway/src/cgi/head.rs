@@ -9,6 +9,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use selvedge_client::FieldLine;
 use selvedge_handler::has_content;
+use selvedge_http::framing_fields::content_length;
 
 /// The longest head that is read.
 pub(crate) const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -100,7 +101,10 @@ pub(crate) fn parse(head: &[u8], is_raw: bool) -> Result<ProgramHead, BadHead> {
     let status = status.unwrap_or(assumed);
     let length = match fields.get(CONTENT_LENGTH) {
         None => None,
-        Some(value) => Some(number(value.as_bytes()).ok_or(BadHead("its Content-Length is no number"))?),
+        Some(value) => {
+            let length = content_length(value.as_bytes());
+            Some(length.map_err(|_| BadHead("its Content-Length is no number"))?)
+        }
     };
     Ok(ProgramHead::Document { status, fields: cleaned(fields), length })
 }
@@ -157,7 +161,7 @@ pub(crate) fn lines(output: &[u8]) -> Option<PlainHead> {
             12 if is(b"content-type") && std::mem::replace(&mut has_type, true) => return None,
             14 if is(b"content-length") => {
                 // The engine writes it.
-                if plain.length.replace(number(value)?).is_some() {
+                if plain.length.replace(content_length(value).ok()?).is_some() {
                     return None;
                 }
                 continue;
@@ -173,13 +177,6 @@ pub(crate) fn lines(output: &[u8]) -> Option<PlainHead> {
     plain.head_bytes = output.len() - content.len();
     let is_document = (has_status || has_type) && has_content(plain.status);
     (is_document && plain.head_bytes <= HEAD_BYTES_MAX).then_some(plain)
-}
-
-/// A number of decimal digits and nothing else.
-fn number(text: &[u8]) -> Option<u64> {
-    let digit = |byte: &u8| Some(u64::from(byte.checked_sub(b'0').filter(|digit| *digit < 10)?));
-    let sum = |sum: u64, byte| sum.checked_mul(10)?.checked_add(digit(byte)?);
-    if text.is_empty() { None } else { text.iter().try_fold(0, sum) }
 }
 
 /// A status that a client can get: three digits, and a reason that is dropped.

@@ -3,6 +3,7 @@
 //! `cgi.rs` puts them into the environment of a program, and `fastcgi` into the parameters of a
 //! request.
 
+use crate::forwarding::{ADDRESS_BYTES, put_address};
 use http::HeaderValue;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST};
 use http::request::Parts;
@@ -235,10 +236,14 @@ pub(crate) fn each_variable_of(
         set("PATH_INFO", target.info());
         set("PATH_TRANSLATED", &[root.as_os_str().as_bytes(), target.info()].concat());
     }
-    let address = AddressText::of(request.peer);
-    set("REMOTE_ADDR", address.as_bytes());
+    let mut address = Vec::with_capacity(ADDRESS_BYTES);
+    match request.peer {
+        Some(_) => put_address(request.peer, &mut address),
+        None => address.extend_from_slice(b"unix:"),
+    }
+    set("REMOTE_ADDR", &address);
     // The name is not looked up, because that takes time; the standard allows the address.
-    set("REMOTE_HOST", address.as_bytes());
+    set("REMOTE_HOST", &address);
     if let Some(Authenticated { scheme, user }) = request.authenticated {
         set("AUTH_TYPE", scheme.as_bytes());
         set("REMOTE_USER", user.as_bytes());
@@ -252,50 +257,6 @@ pub(crate) fn each_variable_of(
     match request.fields {
         ToldFields::Owned(parts) => each_field(parts, set),
         ToldFields::Lines(plain) => each_line(plain, set),
-    }
-}
-
-/// The client's address as text, or what stands for a Unix socket.
-struct AddressText {
-    bytes: [u8; ADDRESS_BYTES_MAX],
-    length: usize,
-}
-
-/// The length of the longest text of an address.
-const ADDRESS_BYTES_MAX: usize = "ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255".len();
-
-impl AddressText {
-    fn of(peer: Option<IpAddr>) -> AddressText {
-        let mut text = AddressText { bytes: [0; ADDRESS_BYTES_MAX], length: 0 };
-        match peer {
-            // The formatting of the library costs as much as all other variables together.
-            Some(IpAddr::V4(address)) => {
-                for (at, octet) in address.octets().into_iter().enumerate() {
-                    if at > 0 {
-                        text.push(b'.');
-                    }
-                    if octet >= 100 {
-                        text.push(b'0' + octet / 100);
-                    }
-                    if octet >= 10 {
-                        text.push(b'0' + octet / 10 % 10);
-                    }
-                    text.push(b'0' + octet % 10);
-                }
-            }
-            Some(address) => address.to_string().bytes().for_each(|byte| text.push(byte)),
-            None => b"unix:".iter().for_each(|&byte| text.push(byte)),
-        }
-        text
-    }
-
-    fn push(&mut self, byte: u8) {
-        self.bytes[self.length] = byte;
-        self.length += 1;
-    }
-
-    fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..self.length]
     }
 }
 

@@ -1,5 +1,5 @@
-//! What a server does with other programs: proxy and FastCGI in simulated worlds, CGI with real
-//! programs.
+//! What a server does with other programs: proxy and FastCGI in simulated worlds, also all of a
+//! server together, and CGI with real programs.
 
 mod any_bytes;
 mod cgi;
@@ -10,3 +10,4 @@ mod proxy;
 mod proxy_faults;
 mod scripts;
 mod two_ways;
+mod whole_server;

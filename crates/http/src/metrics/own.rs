@@ -32,7 +32,7 @@ impl OwnMetric {
     /// Appends it in the text format of Prometheus.
     pub(super) fn put_prometheus(&self, out: &mut String) {
         let OwnMetric { name, help, samples } = self;
-        let _ = writeln!(out, "# HELP selvedge_{name} {help}\n# TYPE selvedge_{name} gauge");
+        super::put_head(name, "gauge", help, out);
         for (labels, value) in samples {
             let label = |(name, value): &(&str, String)| format!("{name}=\"{}\"", label_value(value));
             let labels: Vec<String> = labels.iter().map(label).collect();

@@ -222,6 +222,58 @@ fn whatever_goes_wrong_a_whole_reply_is_right_and_nothing_is_left_behind() {
     assert!(answered[0] > 8000 && answered[1] > 10_000, "{answered:?} answers in good and bad conditions");
 }
 
+/// The status and the length of the answer's body, and how long it took.
+async fn timed(name: &str) -> (u16, usize, Duration) {
+    let began = Time::now();
+    let stream = TcpStream::connect(address()).await.unwrap();
+    let mut client = Client { stream, input: Vec::new(), eats: 30_000 };
+    let request = format!("GET /{name} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    client.stream.write_all(request.as_bytes()).await.unwrap();
+    let reply = client.reply(true).await.unwrap();
+    (reply.status, reply.body.len(), Time::now().since(began))
+}
+
+/// Each part of a file that is not in memory takes ten seconds to come. Meanwhile the one worker
+/// answers with what is in memory.
+#[test]
+fn a_slow_disk_holds_up_no_other_client() {
+    let _one = ONE.lock();
+    let disk = site();
+    each_seed(0..20, |seed| {
+        let slow = Duration::from_secs(10)..Duration::from_secs(11);
+        let conditions = Conditions { disk_delay: slow, disk_cold: 1_000_000, ..Conditions::good() };
+        let world = World::new(seed).conditions(conditions).disk(disk.clone());
+        let served = async {
+            let config =
+                Config { memory_bytes: 1000, validity: Duration::from_secs(3600), ..Config::default() };
+            let (site, stop) = (Site::new(tree(), config, None), Stop::new());
+            let listener = TcpListener::bind(address()).unwrap();
+            let server = {
+                let (site, stop) = (site.clone(), stop.clone());
+                spawn_local(async move { site.serve_tcp(listener, &stop).await })
+            };
+            // From here on the small file is in memory.
+            assert_eq!(timed("small").await.0, 200);
+            let large = spawn_local(timed("large"));
+            let mut answers = 0;
+            while !large.is_finished() {
+                let (status, len, took) = timed("small").await;
+                assert_eq!((status, len), (200, SMALL));
+                assert!(took < Duration::from_secs(1), "answer {answers} took {took:?}");
+                answers += 1;
+                sleep(Duration::from_millis(100)).await;
+            }
+            let (status, len, took) = large.await.unwrap();
+            assert_eq!((status, len), (200, LARGE));
+            assert!(took > Duration::from_secs(10) && answers > 50, "{answers} in {took:?}");
+            stop.request();
+            server.await.unwrap().unwrap();
+            site.drain().await;
+        };
+        world.run(served).unwrap();
+    });
+}
+
 #[test]
 fn the_same_seed_is_the_same_run() {
     let _one = ONE.lock();
