@@ -37,6 +37,7 @@ pub(crate) fn night(seconds: &str) -> Result<(), String> {
         ("stress", STRESS.run(seconds)),
         ("opacity", OPACITY.run(seconds)),
         ("graphs", graphs(seconds)),
+        ("graphs over ranks", graphs_over_ranks(seconds)),
         ("kills", kills(seconds)),
         ("fuzz", fuzz::run(seconds, None)),
         ("projects", projects::run(seconds, &[])),
@@ -50,6 +51,11 @@ pub(crate) fn night(seconds: &str) -> Result<(), String> {
 /// They take as long as they take: a few minutes.
 fn graphs(seconds: &str) -> Result<(), String> {
     suite("graphs", "selvedge-cnc", &[], ("CNC_SEEDS", "1000"), seconds)
+}
+
+/// The graphs over ranks, each under 1,000 seeds, with messages that take time: some minutes too.
+fn graphs_over_ranks(seconds: &str) -> Result<(), String> {
+    suite("graphs over ranks", "selvedge-distributed", &[], ("DISTRIBUTED_SEEDS", "1000"), seconds)
 }
 
 /// Builds that are killed at random moments.

@@ -47,11 +47,12 @@ use crate::engine::SendMode;
 use crate::envelope::Envelope;
 use crate::error::{CallSite, Error, ErrorClass};
 use crate::lane::MessageLane;
-use crate::payload::{ReceivedPayload, SentPayload, open, pack};
+use crate::payload::{ReceivedPayload, SentPayload, Value, open, pack};
 use crate::tag::{Source, Tags};
 pub use inter::InterRoot;
 pub use parts::Parts;
 pub use persistent::PersistentCollective;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Which operation: the upper 8 bits of a mark. The lower ones are the root.
 const NAMES: [&str; 28] = [
@@ -127,6 +128,8 @@ pub(crate) struct CollectiveRound {
     lane: MessageLane,
     /// The sends that are not over.
     sends: Vec<(usize, Underway)>,
+    /// Whether the calls of the other ranks are still to be compared with this one.
+    is_unchecked: AtomicBool,
 }
 
 impl CollectiveRound {
@@ -154,7 +157,38 @@ impl CollectiveRound {
         let mark = (operation as u32) << ROOT_BITS | root as u32 & ((1 << ROOT_BITS) - 1);
         let lane = communicator.next_collective(mark);
         communicator.check_revoked(call, lane)?;
-        Ok(CollectiveRound { communicator: communicator.clone(), call, lane, sends: Vec::new() })
+        let mut round = CollectiveRound::with(communicator, call, lane);
+        if communicator.checks_collectives() {
+            round.tell_the_call()?;
+        }
+        Ok(round)
+    }
+
+    fn with(communicator: &Communicator, call: CallSite, lane: MessageLane) -> CollectiveRound {
+        let (communicator, is_unchecked) = (communicator.clone(), AtomicBool::new(false));
+        CollectiveRound { communicator, call, lane, sends: Vec::new(), is_unchecked }
+    }
+
+    /// Sends a message without a value to each other rank, before all messages of the operation:
+    /// its mark says what this rank calls.
+    fn tell_the_call(&mut self) -> Result<(), Error> {
+        for rank in self.others() {
+            self.send(rank, Value(()))?;
+        }
+        *self.is_unchecked.get_mut() = true;
+        Ok(())
+    }
+
+    /// Compares the calls of the other ranks with this one, before the first message of the
+    /// operation is received.
+    async fn check_calls(&self) -> Result<(), Error> {
+        if !self.is_unchecked.swap(false, Ordering::Relaxed) {
+            return Ok(());
+        }
+        for rank in self.others() {
+            let Value(()) = self.recv_next(rank).await?;
+        }
+        Ok(())
     }
 
     /// Begins an agreement, which goes on where a collective fails.
@@ -164,7 +198,7 @@ impl CollectiveRound {
         operation: CollectiveKind,
     ) -> CollectiveRound {
         let lane = communicator.next_agreement((operation as u32) << ROOT_BITS);
-        CollectiveRound { communicator: communicator.clone(), call, lane, sends: Vec::new() }
+        CollectiveRound::with(communicator, call, lane)
     }
 
     pub(crate) fn rank(&self) -> usize {
@@ -173,6 +207,11 @@ impl CollectiveRound {
 
     pub(crate) fn size(&self) -> usize {
         self.communicator.size()
+    }
+
+    fn others(&self) -> impl Iterator<Item = usize> + use<> {
+        let mine = self.rank();
+        (0..self.size()).filter(move |&rank| rank != mine)
     }
 
     pub(crate) fn error(&self, class: ErrorClass, text: impl Into<String>) -> Error {
@@ -193,6 +232,12 @@ impl CollectiveRound {
 
     /// Waits for the payload of a rank.
     pub(crate) async fn recv<P: ReceivedPayload>(&self, from: usize) -> Result<P, Error> {
+        self.check_calls().await?;
+        self.recv_next(from).await
+    }
+
+    /// Waits for the next message of a rank in this operation.
+    async fn recv_next<P: ReceivedPayload>(&self, from: usize) -> Result<P, Error> {
         let tags = Tags::One(self.lane.number);
         let envelope = self.communicator.receive(self.call, self.lane, Source::Rank(from), tags).await?;
         self.open(from, envelope)
@@ -227,6 +272,7 @@ impl CollectiveRound {
 
     /// Waits until the sends of this rank are over.
     pub(crate) async fn end(self) -> Result<(), Error> {
+        self.check_calls().await?;
         for (to, underway) in self.sends {
             self.communicator.end_send(self.call, to, underway).await?;
         }

@@ -271,6 +271,12 @@ impl Communicator {
         to == PROC_NULL || self.shared.engine.moves_values(self.world_rank(to))
     }
 
+    /// Whether the ranks compare their calls before each collective. Between two groups there is
+    /// no rank that could receive of all.
+    pub(crate) fn checks_collectives(&self) -> bool {
+        self.shared.other_group.is_none() && self.shared.engine.checks_collectives()
+    }
+
     /// Whether a rank runs in this process.
     pub(crate) fn is_here(&self, rank: usize) -> bool {
         self.shared.engine.is_here(self.world_rank(rank))

@@ -62,6 +62,12 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
         false
     }
 
+    /// Whether each collective compares what all ranks call, before it begins: see
+    /// [`Ranks::checked`](crate::Ranks::checked).
+    fn checks_collectives(&self) -> bool {
+        false
+    }
+
     /// Whether [`look_out`](Self::look_out) does anything.
     fn looks_out(&self) -> bool {
         false

@@ -105,6 +105,7 @@ pub(crate) struct JobRank<L> {
     arrivals: AtomicU32,
     /// The count of `arrivals` when a thread has looked out last without finding anything.
     in_vain: AtomicU32,
+    checks_collectives: AtomicBool,
 }
 
 #[derive(Default)]
@@ -152,7 +153,13 @@ impl<L: JobLink> JobRank<L> {
             has_ended: AtomicBool::new(false),
             arrivals: AtomicU32::new(0),
             in_vain: AtomicU32::new(u32::MAX),
+            checks_collectives: AtomicBool::new(false),
         }
+    }
+
+    /// Collectives are checked from now on: before the first of them.
+    pub(crate) fn check_collectives(&self) {
+        self.checks_collectives.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn rank(&self) -> usize {
@@ -313,6 +320,10 @@ impl<L: JobLink> Engine for JobRank<L> {
     fn mailbox(&self, rank: usize) -> &Arc<Mailbox> {
         assert_eq!(rank, self.rank, "the rank runs in another process");
         &self.mailbox
+    }
+
+    fn checks_collectives(&self) -> bool {
+        self.checks_collectives.load(Ordering::Relaxed)
     }
 
     fn send(&self, from: usize, to: usize, envelope: Envelope, mode: SendMode) -> Sending {

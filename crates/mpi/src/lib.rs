@@ -91,6 +91,7 @@ mod cartesian;
 mod collective;
 mod communicator;
 pub mod completion;
+mod couriers;
 #[cfg(all(test, not(loom)))]
 mod cut_short;
 mod disconnect;

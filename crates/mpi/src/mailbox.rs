@@ -301,7 +301,12 @@ impl Mailbox {
 
     /// Whether this mailbox has been told that a rank has ended.
     pub(crate) fn has_ended(&self, rank: u32) -> bool {
-        self.lock().ended.contains_key(&rank)
+        self.end_of(rank).is_some()
+    }
+
+    /// The end of a rank, if this mailbox has been told of it.
+    pub(crate) fn end_of(&self, rank: u32) -> Option<EndedRank> {
+        self.lock().ended.get(&rank).copied()
     }
 
     /// The agreements of this lane before the one with this number are over.

@@ -28,6 +28,10 @@ pub(crate) const SPARE_MIN: usize = 32 << 10;
 /// The memory that is kept in all. A piece that is longer is kept alone.
 const SPARE_MAX: usize = 16 << 20;
 
+/// The longest piece that is kept. The system has a longer one back at once, so that one very long
+/// message does not make the process large until its end.
+const PIECE_MAX: usize = 64 << 20;
+
 static SPARE: SpareMemory = SpareMemory::new();
 
 /// The spare memory of this process.
@@ -75,10 +79,11 @@ impl SpareMemory {
         Some(piece)
     }
 
-    /// Keeps the memory of a vector, in place of earlier ones if there is too much.
+    /// Keeps the memory of a vector, in place of earlier ones if there is too much. Memory that is
+    /// very short or very long is not kept.
     pub(crate) fn keep<T: Pod + Send>(&self, piece: Vec<T>) {
         let bytes = piece.capacity() * size_of::<T>();
-        if bytes < SPARE_MIN {
+        if !(SPARE_MIN..=PIECE_MAX).contains(&bytes) {
             return;
         }
         let mut given_up = Vec::new();
@@ -137,5 +142,15 @@ mod tests {
         // It is too short.
         spare.keep(vec![7_u8; 100]);
         assert_eq!(lengths(&spare), [1 << 20]);
+    }
+
+    #[test]
+    fn memory_of_a_very_long_message_is_not_kept() {
+        let spare = SpareMemory::new();
+        spare.keep(Vec::<u64>::with_capacity(PIECE_MAX / 8));
+        assert_eq!(lengths(&spare), [PIECE_MAX]);
+        // The piece that is longer goes, and no piece goes because of it.
+        spare.keep(Vec::<u64>::with_capacity(PIECE_MAX / 8 + 1));
+        assert_eq!(lengths(&spare), [PIECE_MAX]);
     }
 }

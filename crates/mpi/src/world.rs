@@ -6,6 +6,7 @@
 
 use crate::communicator::Communicator;
 use crate::completion::EndedRank;
+use crate::couriers::Couriers;
 use crate::engine::Engine;
 use crate::failure::{Cause, RanksError};
 use crate::job::{JobLink, JobRank, on_an_os_thread};
@@ -89,6 +90,8 @@ where
 pub struct Ranks {
     ranks: usize,
     moves_values: bool,
+    is_delayed: bool,
+    checks_collectives: bool,
     choice: EngineChoice,
 }
 
@@ -125,7 +128,8 @@ impl Ranks {
     #[track_caller]
     pub fn new(ranks: usize) -> Ranks {
         assert!(ranks > 0, "a world has at least one rank");
-        Ranks { ranks, moves_values: true, choice: EngineChoice::Open }
+        let (is_delayed, checks_collectives) = (false, false);
+        Ranks { ranks, moves_values: true, is_delayed, checks_collectives, choice: EngineChoice::Open }
     }
 
     /// The ranks are threads of this process, also if a launcher has started it.
@@ -183,6 +187,47 @@ impl Ranks {
         Ranks { moves_values: false, ..self.in_process() }
     }
 
+    /// Lets messages take time, as between machines. The ranks are threads of this process, and so
+    /// is a courier for each pair of ranks, which keeps the order of the pair's messages. The
+    /// scheduler runs the couriers when it likes: in a simulated world the seed determines how long
+    /// each message takes, so that the messages of different pairs overtake one another as MPI
+    /// allows. Ranks that are spawned, and worlds that meet, have no couriers.
+    ///
+    /// A test that runs so finds a program that counts on a message which has surely come, because
+    /// a later one has come from another rank.
+    pub fn delayed(self) -> Ranks {
+        Ranks { is_delayed: true, ..self.in_process() }
+    }
+
+    /// Compares what the ranks call before each collective: the operation and its root. If they
+    /// differ, the call is an error of class [`Mismatch`](crate::ErrorClass::Mismatch) on every
+    /// rank, and names both calls. Without this a rank may wait for ever for messages that the
+    /// others do not send, or go on and not notice it.
+    ///
+    /// A call between two groups is checked within each of them. The check takes a message from
+    /// each rank to each other one, so it is for tests. All ranks have it, or none.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::mpi::{self, ErrorClass, Ranks};
+    ///
+    /// # selvedge::round_robin(async {
+    /// let run = Ranks::new(2).checked().run(|world| async move {
+    ///     let wrong = match world.rank() {
+    ///         0 => world.bcast(0, || 1).await.map(drop),
+    ///         _ => world.gather(0, 1).await.map(drop),
+    ///     };
+    ///     assert_eq!(wrong.unwrap_err().class(), ErrorClass::Mismatch);
+    ///     Ok::<_, mpi::Error>(())
+    /// });
+    /// run.await
+    /// # })?.unwrap();
+    /// # Ok::<(), selvedge::RunError>(())
+    /// ```
+    pub fn checked(self) -> Ranks {
+        Ranks { checks_collectives: true, ..self }
+    }
+
     /// Runs `body` once for each rank: see [`run()`].
     ///
     /// # Errors
@@ -197,13 +242,25 @@ impl Ranks {
         let refused = |error| RanksError { ranks: vec![(0, Cause::Engine(error))] };
         match self.runner().map_err(refused)? {
             RanksRunner::Threads => {}
-            RanksRunner::Seat(seat) => return run_seated(seat, body).await,
-            RanksRunner::Starter => return run_and_start_others(self.ranks, body).await,
-            RanksRunner::Mpi => return run_launched(body).await,
+            RanksRunner::Seat(seat) => return run_seated(seat, self.checks_collectives, body).await,
+            RanksRunner::Starter => {
+                return run_and_start_others(self.ranks, self.checks_collectives, body).await;
+            }
+            RanksRunner::Mpi => return run_launched(self.checks_collectives, body).await,
         }
-        let threads = Arc::new(RankThreads::new(self.ranks, self.moves_values));
+        let mut threads = RankThreads::new(self.ranks, self.moves_values);
+        if self.checks_collectives {
+            threads = threads.that_checks_collectives();
+        }
+        if self.is_delayed {
+            threads = threads.with_couriers();
+        }
+        let threads = Arc::new(threads);
         let ends = Arc::new(RankEnds::new(0, self.ranks));
         scope(async |scope| {
+            for courier in threads.couriers().into_iter().flat_map(Couriers::all) {
+                drop(scope.spawn(courier.clone().run()));
+            }
             for rank in 0..self.ranks {
                 let world = Communicator::world(threads.clone(), rank);
                 let told = threads.clone();
@@ -244,6 +301,7 @@ impl Ranks {
 async fn run_in_job<L, T, E, F, R>(
     job: &Arc<JobRank<L>>,
     world: Communicator,
+    checks_collectives: bool,
     body: F,
 ) -> Result<Vec<T>, RanksError<E>>
 where
@@ -254,6 +312,9 @@ where
     E: Send + 'static,
 {
     let rank = world.rank();
+    if checks_collectives {
+        job.check_collectives();
+    }
     let ends = Arc::new(RankEnds::new(rank, 1));
     scope(async |scope| {
         let told = job.clone();
@@ -268,7 +329,11 @@ where
 }
 
 /// Runs the rank of a job on this machine as which this process was started.
-async fn run_seated<T, E, F, R>(seat: RankSeat, body: F) -> Result<Vec<T>, RanksError<E>>
+async fn run_seated<T, E, F, R>(
+    seat: RankSeat,
+    checks_collectives: bool,
+    body: F,
+) -> Result<Vec<T>, RanksError<E>>
 where
     F: Fn(Communicator) -> R + Send + Sync + 'static,
     R: Future<Output = Result<T, E>> + Send + 'static,
@@ -281,7 +346,7 @@ where
         0 => Communicator::world(rank.job.clone(), seat.rank),
         parents => spawned_world(&rank, parents).await.map_err(failure)?,
     };
-    let result = run_in_job(&rank.job, world, body).await;
+    let result = run_in_job(&rank.job, world, checks_collectives, body).await;
     let finished = rank.finish().await;
     let values = result?;
     finished.map_err(failure)?;
@@ -310,7 +375,11 @@ async fn spawned_world(
 }
 
 /// Starts this program again as the other ranks, and runs rank 0.
-async fn run_and_start_others<T, E, F, R>(ranks: usize, body: F) -> Result<Vec<T>, RanksError<E>>
+async fn run_and_start_others<T, E, F, R>(
+    ranks: usize,
+    checks_collectives: bool,
+    body: F,
+) -> Result<Vec<T>, RanksError<E>>
 where
     F: Fn(Communicator) -> R + Send + Sync + 'static,
     R: Future<Output = Result<T, E>> + Send + 'static,
@@ -321,7 +390,8 @@ where
     let job = LocalJob::new(ranks).map_err(|error| failure(error.into()))?;
     let started = StartedRanks::start_itself(&job).map_err(|error| failure(error.into()))?;
     let rank = ProcessRank::first(&job).map_err(failure)?;
-    let result = run_in_job(&rank.job, Communicator::world(rank.job.clone(), 0), body).await;
+    let world = Communicator::world(rank.job.clone(), 0);
+    let result = run_in_job(&rank.job, world, checks_collectives, body).await;
     let finished = rank.finish().await;
     // They end when they have left the run, and this process must outlive them.
     let ends = on_an_os_thread(move || started.wait()).await.map_err(|error| failure(error.into()))?;
@@ -337,7 +407,7 @@ where
 }
 
 /// Runs the one rank of the launcher's job that this process is.
-async fn run_launched<T, E, F, R>(body: F) -> Result<Vec<T>, RanksError<E>>
+async fn run_launched<T, E, F, R>(checks_collectives: bool, body: F) -> Result<Vec<T>, RanksError<E>>
 where
     F: Fn(Communicator) -> R + Send + Sync + 'static,
     R: Future<Output = Result<T, E>> + Send + 'static,
@@ -347,7 +417,7 @@ where
     let failure = |rank, error| RanksError { ranks: vec![(rank, Cause::Engine(error))] };
     let launched = LaunchedRank::start().await.map_err(|error| failure(0, error))?;
     let world = Communicator::world(launched.job.clone(), launched.job.rank());
-    let result = run_in_job(&launched.job, world, body).await;
+    let result = run_in_job(&launched.job, world, checks_collectives, body).await;
     let finished = launched.finish().await;
     let values = result?;
     finished.map_err(|error| failure(launched.job.rank(), error))?;

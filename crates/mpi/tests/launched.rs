@@ -42,6 +42,7 @@ fn main() -> ExitCode {
         Ok("stop") => run(a_stop),
         Ok("departure") => run(a_departure),
         Ok("itself") => starts_itself(),
+        Ok("checked") => run_with(Ranks::new(1).checked(), a_mismatch),
         Ok("recovery") => run(a_recovery),
         Ok("spawner") => run(spawns_programs),
         Ok("spawned") => run(is_spawned),
@@ -57,12 +58,18 @@ fn run<R>(program: fn(Communicator) -> R) -> ExitCode
 where
     R: Future<Output = Result<(), Error>> + Send + 'static,
 {
+    run_with(Ranks::new(1), program)
+}
+
+fn run_with<R>(ranks: Ranks, program: fn(Communicator) -> R) -> ExitCode
+where
+    R: Future<Output = Result<(), Error>> + Send + 'static,
+{
     // A rank that waits for others is no standstill, however short it is.
     selvedge_core::observe::notice_standstill_after(Some(Duration::ZERO));
     // Ports are sockets, which need an event loop.
     let mut events = EventLoop::new().expect("the kernel has descriptors");
-    let ended =
-        selvedge_core::round_robin_over(&mut events, Ranks::new(1).run(program)).expect("no deadlock");
+    let ended = selvedge_core::round_robin_over(&mut events, ranks.run(program)).expect("no deadlock");
     match ended {
         Ok(_) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -95,6 +102,18 @@ async fn a_failure(world: Communicator) -> Result<(), Error> {
     let error = world.ssend(1, (), 1).await.unwrap_err();
     assert_eq!(error.class(), ErrorClass::Ended, "{error}");
     println!("rank {} has seen it", world.rank());
+    Ok(())
+}
+
+/// The ranks do not make the same collective call, and that is checked: each hears of it.
+async fn a_mismatch(world: Communicator) -> Result<(), Error> {
+    let error = match world.rank() {
+        0 => world.bcast(0, || 1).await.unwrap_err(),
+        _ => world.gather(0, 1).await.unwrap_err(),
+    };
+    assert_eq!(error.class(), ErrorClass::Mismatch, "{error}");
+    assert_eq!(world.allgather(world.rank()).await?, [0, 1]);
+    println!("rank {} has heard of it", world.rank());
     Ok(())
 }
 
@@ -525,6 +544,11 @@ fn start_jobs_with(kind: &str, job: impl Fn(&str, usize) -> (bool, String)) -> u
     let seen = ["rank 0 has seen it", "rank 2 has seen it", "rank 1 has failed: "];
     if succeeded || !seen.iter().all(|seen| text.contains(seen)) {
         println!("{kind}: a failure was not told:\n{text}");
+        failed += 1;
+    }
+    let (succeeded, text) = job("checked", 2);
+    if !succeeded || text.matches(" has heard of it").count() != 2 {
+        println!("{kind}: a collective that differs was not told:\n{text}");
         failed += 1;
     }
     let (succeeded, text) = job("stop", 2);

@@ -15,7 +15,9 @@ use selvedge_mpi::libmpi::{
     PATH_VARIABLE, Received, ReduceOp, Scalar, ScalarType, StartError,
 };
 use std::collections::VecDeque;
+use std::ffi::OsStr;
 use std::io::Read;
+use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         Ok("panic") => panics(),
         Ok("other library") => other_library(),
         Ok("a death") => a_death(),
+        Ok("foreign") => foreign(),
         Ok(program) => {
             let (.., run) = PROGRAMS.iter().find(|(name, ..)| *name == program).expect("it is in the list");
             run();
@@ -71,6 +74,7 @@ fn start_jobs() -> ExitCode {
         for program in FAILING {
             failed += usize::from(!passes(mpi, program, 2, &[], |succeeded, _| !succeeded));
         }
+        failed += ranks_in_other_languages(mpi);
         if let Some(options) = mpi.bears_deaths {
             let goes_on = |_, text: &str| text.matches(" goes on").count() == 3;
             failed += usize::from(!passes(mpi, "a death", 4, options, goes_on));
@@ -104,6 +108,50 @@ fn without_a_library() {
     assert!(text.contains("/nowhere/libmpi.so.40: cannot open shared object file"), "{text}");
 }
 
+/// Jobs of which rank 1 is a program in C, and one in Python. Gives the number of what failed, and
+/// says what this machine does not have.
+fn ranks_in_other_languages(mpi: &Installed) -> usize {
+    if mpi.library.is_some() {
+        // The launcher's own library has been tried.
+        return 0;
+    }
+    let source = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign").join(name);
+    let mut failed = 0;
+    match mpi.compiler() {
+        Some(compiler) => {
+            let program = std::env::temp_dir().join(format!("selvedge-mpi-peer-{}", std::process::id()));
+            let built = Command::new(compiler).arg(source("peer.c")).arg("-o").arg(&program).status();
+            if built.is_ok_and(|built| built.success()) {
+                let peer = [program.as_os_str()];
+                failed += usize::from(!passes_beside(mpi, "a rank in C", &peer));
+            } else {
+                println!("a rank in C with {mpi}: FAILED to build");
+                failed += 1;
+            }
+            let _ = std::fs::remove_file(program);
+        }
+        None => println!("no rank in C ran with {mpi}: it has no mpicc"),
+    }
+    let python = std::env::var_os("SELVEDGE_TEST_PYTHON").unwrap_or_else(|| "python3".into());
+    let has_mpi4py = Command::new(&python).args(["-c", "import mpi4py"]).stderr(Stdio::null()).status();
+    if has_mpi4py.is_ok_and(|status| status.success()) {
+        let script = source("peer.py");
+        let peer = [python.as_os_str(), script.as_os_str()];
+        failed += usize::from(!passes_beside(mpi, "a rank in Python", &peer));
+    } else {
+        println!("no rank in Python ran with {mpi}: SELVEDGE_TEST_PYTHON, else python3, has no mpi4py");
+    }
+    failed
+}
+
+/// As [`passes`], of a job in which the program `foreign` is rank 0, and this command rank 1.
+fn passes_beside(mpi: &Installed, name: &str, peer: &[&OsStr]) -> bool {
+    let mut command = mpi.job(1, &[]);
+    command.arg(std::env::current_exe().unwrap()).args([":", "-n", "1"]).args(peer);
+    command.env("MPI4PY_LIBMPI", mpi.library_for_python()).env(PROGRAM, "foreign");
+    ends_as(mpi, name, command, |succeeded, _| succeeded)
+}
+
 /// Runs a job, and tells its output unless it is as expected.
 fn passes(
     mpi: &Installed,
@@ -114,7 +162,17 @@ fn passes(
 ) -> bool {
     let mut command = mpi.job(ranks, options);
     command.arg(std::env::current_exe().unwrap());
-    command.env(PROGRAM, program).env("SELVEDGE_TEST_FAMILY", mpi.family.to_string());
+    command.env(PROGRAM, program);
+    ends_as(mpi, &format!("{program} on {ranks} ranks"), command, expected)
+}
+
+fn ends_as(
+    mpi: &Installed,
+    name: &str,
+    mut command: Command,
+    expected: impl FnOnce(bool, &str) -> bool,
+) -> bool {
+    command.env("SELVEDGE_TEST_FAMILY", mpi.family.to_string());
     let begin = Instant::now();
     let mut job = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let output = [reader(job.stdout.take().unwrap()), reader(job.stderr.take().unwrap())];
@@ -122,7 +180,7 @@ fn passes(
     let text = output.map(|output| output.join().unwrap()).concat();
     let passes = succeeded.is_some_and(|succeeded| expected(succeeded, &text));
     let verdict = if passes { "ok" } else { "FAILED" };
-    println!("{program} on {ranks} ranks with {mpi}: {verdict} in {:.1?}", begin.elapsed());
+    println!("{name} with {mpi}: {verdict} in {:.1?}", begin.elapsed());
     if !passes {
         println!("{text}");
         if succeeded.is_none() {
@@ -454,6 +512,28 @@ fn communicators() {
     mpi.finish().unwrap();
     let error = run_blocking(late.send(0, 0, vec![0_u8].into()), None).unwrap().unwrap_err();
     assert_eq!(error.to_string(), "MPI_Isend: the message loop has ended");
+}
+
+/// Rank 0 beside a rank 1 that another MPI program is: see `foreign/peer.c`.
+fn foreign() {
+    let mpi = start();
+    let world = mpi.world();
+    assert_eq!((world.rank(), world.size()), (0, 2));
+    let inbox = Inbox::of(&world);
+    // The last one ends the loop of the other rank.
+    for (tag, count) in [(0, 1), (7, 3), (32_767, 20_000), (1, 1_000_000), (2, 0)] {
+        let numbers: Vec<u64> = (0..count).collect();
+        done(world.send(1, tag, numbers.clone().into()));
+        let message = inbox.next();
+        assert_eq!((message.source, message.tag), (1, tag));
+        let bytes = message.memory.into_vec::<u8>().unwrap();
+        let doubled: Vec<u8> = numbers.iter().flat_map(|number| (2 * number).to_ne_bytes()).collect();
+        assert!(bytes == doubled, "the message with tag {tag}");
+    }
+    let sum = collect(&world, Collective::Allreduce { op: ReduceOp::Sum }, vec![1.25_f64]);
+    assert_eq!(sum, Some(vec![1.75_f64].into()));
+    collect(&world, Collective::Barrier, MpiMemory::zeroed(Scalar::U8, 0));
+    mpi.finish().unwrap();
 }
 
 /// Errors are values, and the job goes on.

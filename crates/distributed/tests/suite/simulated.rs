@@ -1,45 +1,26 @@
-//! Graphs over ranks in simulated worlds: in a thousand orders of messages and steps the same bits.
+//! Graphs over ranks in simulated worlds: in each order of messages and steps the same bits.
 
-use crate::programs::named;
+use crate::programs::all;
 use selvedge_distributed::{DistributedError, ItemPlacement, graph};
-use selvedge_mpi::{Communicator, run};
+use selvedge_mpi::{Communicator, Ranks, run};
 
-/// Runs a program in a thousand worlds.
-fn a_thousand(name: &str, ranks: usize) {
-    let program = named(name);
-    let answer = (program.answer)();
-    selvedge_sim::simulate(0..1_000, || {
-        let answer = answer.clone();
-        async move {
-            let ended = run(ranks, program.body).await.unwrap();
-            assert_eq!(ended[0], Some(answer));
-        }
-    });
-}
+/// Says under how many seeds every program runs: the soak has 1,000, which take some minutes.
+const SEEDS: &str = "DISTRIBUTED_SEEDS";
 
+/// Every program in simulated worlds with messages that take time.
 #[test]
-fn a_factor_in_tiles() {
-    a_thousand("cholesky", 3);
-}
-
-#[test]
-fn a_wavefront_that_is_fetched() {
-    a_thousand("wavefront_fetched", 3);
-}
-
-#[test]
-fn async_steps_that_fetch() {
-    a_thousand("rows_fetched", 3);
-}
-
-#[test]
-fn async_steps_that_take() {
-    a_thousand("round_the_table", 3);
-}
-
-#[test]
-fn loops_in_parts() {
-    a_thousand("squares_in_parts", 3);
+fn every_program_in_any_order() {
+    let seeds = std::env::var(SEEDS).map_or(40, |text| text.parse().expect("a number of seeds"));
+    for program in all() {
+        let answer = (program.answer)();
+        selvedge_sim::simulate(0..seeds, || {
+            let answer = answer.clone();
+            async move {
+                let ended = Ranks::new(3).delayed().run(program.body).await.unwrap();
+                assert_eq!(ended[0], Some(answer), "{}", program.name);
+            }
+        });
+    }
 }
 
 /// A turn is one step: a chain of steps, each on another rank than the one before, and a step on

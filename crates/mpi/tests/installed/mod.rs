@@ -34,6 +34,25 @@ impl Installed {
         Installed { library: Some(library), ..self.clone() }
     }
 
+    /// Its compiler of C beside the launcher, with a name such as `mpicc.openmpi`.
+    #[allow(dead_code, reason = "one of the two tests has ranks in C")]
+    pub(crate) fn compiler(&self) -> Option<PathBuf> {
+        let name = self.mpirun.file_name()?.to_str()?.replace("mpirun", "mpicc");
+        Some(self.mpirun.with_file_name(name)).filter(|compiler| compiler.is_file())
+    }
+
+    /// The library that a program of mpi4py is to load under this launcher: a path or a name.
+    #[allow(dead_code, reason = "one of the two tests has ranks in Python")]
+    pub(crate) fn library_for_python(&self) -> PathBuf {
+        let (file, of_debian) = match self.family {
+            MpiFamily::OpenMpi => ("libmpi.so.40", "libmpi.so.40"),
+            _ => ("libmpi.so.12", "libmpich.so.12"),
+        };
+        let root = self.mpirun.parent().and_then(Path::parent).unwrap_or(Path::new(""));
+        let beside = root.join("lib").join(file);
+        if beside.is_file() { beside } else { of_debian.into() }
+    }
+
     /// A job of this number of ranks, which is to be given the program.
     pub(crate) fn job(&self, ranks: usize, options: &[&str]) -> Command {
         let mut command = Command::new(&self.mpirun);

@@ -44,3 +44,25 @@ fn threads_in_simulated_worlds() {
         selvedge_sim::simulate(0..15, || ranks(Ranks::new(case.ranks), case));
     });
 }
+
+/// Messages take time, and those of different pairs of ranks overtake one another.
+#[test]
+fn threads_with_couriers_in_simulated_worlds() {
+    each(|case| {
+        selvedge_sim::simulate(0..15, || ranks(Ranks::new(case.ranks).delayed(), case));
+    });
+}
+
+/// The check of collectives disturbs none that is right.
+#[test]
+fn threads_that_check_collectives() {
+    // In these a rank goes on, or ends, where the check is an error on every rank.
+    let wrong = ["another_collective", "a_wrong_number_of_values", "started_with_errors"];
+    let right = |case: &Case| !wrong.contains(&case.name);
+    each(|case| {
+        if right(case) {
+            round_robin(ranks(Ranks::new(case.ranks).checked(), case)).unwrap();
+            selvedge_sim::simulate(0..3, || ranks(Ranks::new(case.ranks).checked().delayed(), case));
+        }
+    });
+}

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `conformance/mod.rs` | programs of several ranks, which an engine must run; the cases are beside it |
 //! | `every_engine.rs` | runs all of them on each engine, under each scheduler |
+//! | `checked.rs` | ranks that do not make the same collective call, where that is checked |
 //! | `given_up.rs` | receives that are dropped, in every order of the ranks |
 //! | `failures.rs` | ranks that panic, return errors, or end too early |
 //! | `deadlocks.rs` | ranks that wait for one another |
@@ -15,6 +16,7 @@
 //! | `recovery.rs` | ranks that end at any step, and the others, which go on without them |
 //! | `simulated.rs` | whole programs in simulated worlds |
 
+mod checked;
 mod conformance;
 mod deadlocks;
 mod every_engine;

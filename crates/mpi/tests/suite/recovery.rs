@@ -49,7 +49,7 @@ async fn rounds(world: Communicator) -> Result<Vec<u32>, Error> {
 
 /// Runs `rounds` on four ranks, of which some end after a number of polls, and checks what the
 /// others have seen.
-async fn rounds_with_ends(ends: BTreeMap<usize, usize>) {
+async fn rounds_with_ends(ranks: Ranks, ends: BTreeMap<usize, usize>) {
     let body = {
         let ends = ends.clone();
         move |world: Communicator| {
@@ -71,7 +71,7 @@ async fn rounds_with_ends(ends: BTreeMap<usize, usize>) {
             }
         }
     };
-    match Ranks::new(4).run(body).await {
+    match ranks.run(body).await {
         Ok(_) => {}
         Err(failure) => {
             let text = failure.to_string();
@@ -87,7 +87,8 @@ fn a_rank_ends_at_each_step() {
     for ended in 0..4 {
         for polls in 0..60 {
             let ends = BTreeMap::from([(ended, polls)]);
-            selvedge_sim::simulate(0..4, || rounds_with_ends(ends.clone()));
+            selvedge_sim::simulate(0..4, || rounds_with_ends(Ranks::new(4), ends.clone()));
+            selvedge_sim::simulate(0..4, || rounds_with_ends(Ranks::new(4).delayed(), ends.clone()));
         }
     }
 }
@@ -99,7 +100,7 @@ fn two_ranks_end() {
             (0..30).step_by(3).flat_map(|polls| (0..40).step_by(2).map(move |others| (polls, others)))
         {
             let ends = BTreeMap::from([(one, polls), (other, others)]);
-            selvedge_sim::simulate(0..2, || rounds_with_ends(ends.clone()));
+            selvedge_sim::simulate(0..2, || rounds_with_ends(Ranks::new(4), ends.clone()));
         }
     }
 }
@@ -108,7 +109,7 @@ fn two_ranks_end() {
 fn ranks_end_on_two_workers() {
     for polls in 0..60 {
         let ends = BTreeMap::from([(polls % 4, polls), ((polls + 1) % 4, polls / 2 + 5)]);
-        let program = rounds_with_ends(ends);
+        let program = rounds_with_ends(Ranks::new(4), ends);
         selvedge_sched::work_stealing(2, |_| Ok(selvedge_core::NoEvents::new()), program).unwrap();
     }
 }

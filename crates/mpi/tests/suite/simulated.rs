@@ -1,7 +1,7 @@
 //! Whole programs of several ranks in simulated worlds: in a thousand orders the same answer, and
 //! all orders of a small one.
 
-use selvedge_mpi::{ANY, Communicator, Error, op, run};
+use selvedge_mpi::{ANY, Communicator, Error, ErrorClass, Ranks, op};
 use selvedge_sim::Explorer;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -58,15 +58,17 @@ async fn farm(world: Communicator) -> Result<u64, Error> {
 #[test]
 fn the_same_bits_in_a_thousand_orders() {
     let seen = Arc::new(Mutex::new(BTreeSet::new()));
-    selvedge_sim::simulate(0..1_000, || {
-        let seen = seen.clone();
-        async move {
-            let bits = run(4, bands).await.unwrap();
-            let sums = run(4, farm).await.unwrap();
-            assert_eq!(sums, [650; 4]);
-            seen.lock().unwrap().insert(bits);
-        }
-    });
+    for ranks in [Ranks::new(4), Ranks::new(4).delayed()] {
+        selvedge_sim::simulate(0..1_000, || {
+            let (seen, ranks) = (seen.clone(), ranks.clone());
+            async move {
+                let bits = ranks.clone().run(bands).await.unwrap();
+                let sums = ranks.run(farm).await.unwrap();
+                assert_eq!(sums, [650; 4]);
+                seen.lock().unwrap().insert(bits);
+            }
+        });
+    }
     let seen = seen.lock().unwrap();
     assert_eq!(seen.len(), 1, "the result depends on the order: {seen:?}");
     let bits = seen.first().unwrap();
@@ -81,7 +83,7 @@ fn every_order_of_a_wildcard() {
     let program = || {
         let firsts = firsts.clone();
         async move {
-            let taken = run(3, |world| async move {
+            let taken = Ranks::new(3).run(|world| async move {
                 if world.rank() > 0 {
                     world.send(0, (), world.rank()).await?;
                     return Ok(Vec::new());
@@ -98,4 +100,92 @@ fn every_order_of_a_wildcard() {
     let explored = Explorer::new().check(program).unwrap();
     assert!(explored.complete, "not every order was run: {explored:?}");
     assert_eq!(*firsts.lock().unwrap(), BTreeSet::from([1, 2]));
+}
+
+/// Rank 0 sends to rank 1, and then to rank 2, which tells rank 1. Gives the order in which rank 1
+/// hears of them.
+async fn news(world: Communicator) -> Result<Vec<usize>, Error> {
+    match world.rank() {
+        0 => {
+            world.send(1, (), 0_usize).await?;
+            world.send(2, (), 0_usize).await?;
+        }
+        1 => return Ok(vec![world.recv(ANY, ()).await?.0, world.recv(ANY, ()).await?.0]),
+        _ => {
+            world.recv::<usize>(0, ()).await?;
+            world.send(1, (), 2_usize).await?;
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// The orders that rank 1 sees, under each of these seeds.
+fn orders_of_news(ranks: &Ranks) -> BTreeSet<Vec<usize>> {
+    let orders = Arc::new(Mutex::new(BTreeSet::new()));
+    selvedge_sim::simulate(0..200, || {
+        let (orders, ranks) = (orders.clone(), ranks.clone());
+        async move {
+            let order = ranks.run(news).await.unwrap().swap_remove(1);
+            orders.lock().unwrap().insert(order);
+        }
+    });
+    Arc::into_inner(orders).unwrap().into_inner().unwrap()
+}
+
+/// A message is late only if messages take time.
+#[test]
+fn a_message_is_overtaken_by_news_of_it() {
+    assert_eq!(orders_of_news(&Ranks::new(3)), BTreeSet::from([vec![0, 2]]));
+    assert_eq!(orders_of_news(&Ranks::new(3).delayed()), BTreeSet::from([vec![0, 2], vec![2, 0]]));
+}
+
+/// Messages of one pair never overtake one another, whatever their tags.
+#[test]
+fn a_pair_keeps_its_order() {
+    selvedge_sim::simulate(0..1_000, || async {
+        let run = Ranks::new(2).delayed().run(|world| async move {
+            for number in 0..6_u32 {
+                match world.rank() {
+                    0 => world.send(1, number % 2, number).await?,
+                    _ => assert_eq!(world.recv::<u32>(0, ANY).await?.0, number),
+                }
+            }
+            Ok::<_, Error>(())
+        });
+        run.await.unwrap();
+    });
+}
+
+/// A message that was sent before its sender failed comes all the same, and then the failure is
+/// told. A send to a rank that has ended is refused at the latest when the sender has heard of it.
+#[test]
+fn an_end_comes_after_the_last_message() {
+    selvedge_sim::simulate(0..1_000, || async {
+        let run = Ranks::new(2).delayed().run(|world| async move {
+            if world.rank() == 0 {
+                world.send(1, (), 1_u8).await?;
+                panic!("the thread broke");
+            }
+            assert_eq!(world.recv::<u8>(0, ()).await?.0, 1);
+            assert_eq!(world.recv::<u8>(0, ()).await.unwrap_err().class(), ErrorClass::Ended);
+            assert_eq!(world.send(0, (), 1_u8).await.unwrap_err().class(), ErrorClass::Ended);
+            Ok::<_, Error>(())
+        });
+        assert_eq!(run.await.unwrap_err().rank(), 0);
+    });
+}
+
+/// A synchronous send to a rank that ends without a receive is an error, also if the message was
+/// under way when the rank ended.
+#[test]
+fn a_late_message_to_a_rank_that_has_ended() {
+    selvedge_sim::simulate(0..1_000, || async {
+        let run = Ranks::new(2).delayed().run(|world| async move {
+            if world.rank() == 1 {
+                assert_eq!(world.ssend(0, (), 1_u8).await.unwrap_err().class(), ErrorClass::Ended);
+            }
+            Ok::<_, Error>(())
+        });
+        run.await.unwrap();
+    });
 }
