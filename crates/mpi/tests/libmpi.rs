@@ -133,22 +133,36 @@ fn ranks_in_other_languages(mpi: &Installed) -> usize {
         None => println!("no rank in C ran with {mpi}: it has no mpicc"),
     }
     let python = std::env::var_os("SELVEDGE_TEST_PYTHON").unwrap_or_else(|| "python3".into());
-    let has_mpi4py = Command::new(&python).args(["-c", "import mpi4py"]).stderr(Stdio::null()).status();
-    if has_mpi4py.is_ok_and(|status| status.success()) {
+    if has_mpi4py(mpi, &python) {
         let script = source("peer.py");
         let peer = [python.as_os_str(), script.as_os_str()];
         failed += usize::from(!passes_beside(mpi, "a rank in Python", &peer));
     } else {
-        println!("no rank in Python ran with {mpi}: SELVEDGE_TEST_PYTHON, else python3, has no mpi4py");
+        println!(
+            "no rank in Python ran with {mpi}: SELVEDGE_TEST_PYTHON, else python3, has no mpi4py for it"
+        );
     }
     failed
+}
+
+/// Whether this Python has an mpi4py that loads this MPI. One of Debian is built for one MPI.
+fn has_mpi4py(mpi: &Installed, python: &OsStr) -> bool {
+    let Some(library) = mpi.library_for_python() else { return false };
+    let version = "from mpi4py import MPI; print(MPI.Get_library_version())";
+    let mut command = Command::new(python);
+    command.args(["-c", version]).env("MPI4PY_LIBMPI", library).stderr(Stdio::null());
+    let name = if mpi.is_open_mpi { "Open MPI" } else { "MPICH" };
+    command.output().is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(name))
 }
 
 /// As [`passes`], of a job in which the program `foreign` is rank 0, and this command rank 1.
 fn passes_beside(mpi: &Installed, name: &str, peer: &[&OsStr]) -> bool {
     let mut command = mpi.job(1, &[]);
     command.arg(std::env::current_exe().unwrap()).args([":", "-n", "1"]).args(peer);
-    command.env("MPI4PY_LIBMPI", mpi.library_for_python()).env(PROGRAM, "foreign");
+    if let Some(library) = mpi.library_for_python() {
+        command.env("MPI4PY_LIBMPI", library);
+    }
+    command.env(PROGRAM, "foreign");
     ends_as(mpi, name, command, |succeeded, _| succeeded)
 }
 

@@ -14,7 +14,7 @@ use std::process::Command;
 #[derive(Clone, Debug)]
 pub(crate) struct Installed {
     mpirun: PathBuf,
-    is_open_mpi: bool,
+    pub(crate) is_open_mpi: bool,
     /// The library that the ranks load, unless they find it themselves.
     pub(crate) library: Option<PathBuf>,
     pub(crate) family: MpiFamily,
@@ -42,15 +42,13 @@ impl Installed {
     }
 
     /// The library that a program of mpi4py is to load under this launcher: a path or a name.
+    /// Debian's MPICH has none, because its library does not have the name that mpi4py asks for.
     #[allow(dead_code, reason = "one of the two tests has ranks in Python")]
-    pub(crate) fn library_for_python(&self) -> PathBuf {
-        let (file, of_debian) = match self.family {
-            MpiFamily::OpenMpi => ("libmpi.so.40", "libmpi.so.40"),
-            _ => ("libmpi.so.12", "libmpich.so.12"),
-        };
+    pub(crate) fn library_for_python(&self) -> Option<PathBuf> {
+        let file = if self.is_open_mpi { "libmpi.so.40" } else { "libmpi.so.12" };
         let root = self.mpirun.parent().and_then(Path::parent).unwrap_or(Path::new(""));
-        let beside = root.join("lib").join(file);
-        if beside.is_file() { beside } else { of_debian.into() }
+        let beside = Some(root.join("lib").join(file)).filter(|library| library.is_file());
+        beside.or(self.is_open_mpi.then(|| file.into()))
     }
 
     /// A job of this number of ranks, which is to be given the program.
