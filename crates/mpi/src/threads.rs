@@ -3,7 +3,7 @@
 //! `world.rs` starts worlds over it. A send puts the message into the receiver's mailbox, within
 //! the call, and the receive that waits there is resumed by the scheduler's own wake-up. So a
 //! message between two ranks is a value that moves, and no loop runs in between. In a world with
-//! [`Couriers`] the message takes time.
+//! `Couriers` the message takes time.
 
 use crate::completion::EndedRank;
 use crate::couriers::Couriers;
