@@ -6,7 +6,7 @@
 //! | `every_engine.rs` | runs all of them with one, two and four ranks |
 //! | `own_os_threads.rs` | runs all of them with each rank on an OS thread of its own |
 //! | `traffic.rs` | how many messages a graph takes |
-//! | `simulated.rs` | all of them in simulated worlds, with messages that take time |
+//! | `simulated.rs` | all of them in simulated worlds, with messages that take time; some in a thousand |
 //! | `faults.rs` | graphs that do not end well, and what is told of them |
 //! | `pipelines.rs` | stages on other ranks |
 

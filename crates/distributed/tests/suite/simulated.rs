@@ -1,8 +1,46 @@
 //! Graphs over ranks in simulated worlds: in each order of messages and steps the same bits.
 
-use crate::programs::all;
+use crate::programs::{all, named};
 use selvedge_distributed::{DistributedError, ItemPlacement, graph};
 use selvedge_mpi::{Communicator, Ranks, run};
+
+/// Runs a program in a thousand worlds.
+fn a_thousand(name: &str, ranks: usize) {
+    let program = named(name);
+    let answer = (program.answer)();
+    selvedge_sim::simulate(0..1_000, || {
+        let answer = answer.clone();
+        async move {
+            let ended = run(ranks, program.body).await.unwrap();
+            assert_eq!(ended[0], Some(answer));
+        }
+    });
+}
+
+#[test]
+fn a_factor_in_tiles() {
+    a_thousand("cholesky", 3);
+}
+
+#[test]
+fn a_wavefront_that_is_fetched() {
+    a_thousand("wavefront_fetched", 3);
+}
+
+#[test]
+fn async_steps_that_fetch() {
+    a_thousand("rows_fetched", 3);
+}
+
+#[test]
+fn async_steps_that_take() {
+    a_thousand("round_the_table", 3);
+}
+
+#[test]
+fn loops_in_parts() {
+    a_thousand("squares_in_parts", 3);
+}
 
 /// Says under how many seeds every program runs: the soak has 1,000, which take some minutes.
 const SEEDS: &str = "DISTRIBUTED_SEEDS";

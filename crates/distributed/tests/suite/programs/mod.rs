@@ -45,6 +45,12 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Program> {
     graphs.into_iter().chain([streams::PROGRAMS]).flatten()
 }
 
+/// The program of this name.
+#[allow(dead_code, reason = "the program that starts processes runs all of them")]
+pub(crate) fn named(name: &str) -> &'static Program {
+    all().find(|program| program.name == name).expect("there is such a program")
+}
+
 /// The bits of numbers.
 fn bits<'a>(numbers: impl IntoIterator<Item = &'a f64>) -> Vec<u64> {
     numbers.into_iter().map(|number| number.to_bits()).collect()
