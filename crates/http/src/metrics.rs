@@ -333,8 +333,9 @@ impl Metrics {
         text
     }
 
-    /// The state of the server as a page. It loads itself again every five seconds.
-    pub fn page(&self, routing: &Routing) -> String {
+    /// The state of the server as a page, with the routes if there are some. It loads itself again
+    /// every five seconds.
+    pub fn page(&self, routing: Option<&Routing>) -> String {
         let sums = self.sums();
         let mut page = format!(
             "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
@@ -378,20 +379,28 @@ impl Metrics {
         bars(&mut page, REASONS.iter().map(|reason| (*reason).to_owned()).zip(sums.refused));
         page.push_str("</table>\n");
         self.own().iter().for_each(|metric| metric.put_table(&mut page));
-        page.push_str("<h2>Routes</h2>\n<table>\n<thead><tr><th>Host<th>Path<th>Action\n<tbody>\n");
-        for (host, route) in routing.table.routes() {
-            let names = if host.names.is_empty() { "any".to_owned() } else { host.names.join(" ") };
-            let _ = writeln!(
-                page,
-                "<tr><td>{}<td>{}<td>{}",
-                escaped(&names),
-                escaped(&route.pattern.to_string()),
-                escaped(&route.action.to_string())
-            );
+        if let Some(routing) = routing {
+            put_routes(routing, &mut page);
         }
-        page.push_str("</table>\n</html>\n");
+        page.push_str("</html>\n");
         page
     }
+}
+
+/// Appends a table of the routes.
+fn put_routes(routing: &Routing, page: &mut String) {
+    page.push_str("<h2>Routes</h2>\n<table>\n<thead><tr><th>Host<th>Path<th>Action\n<tbody>\n");
+    for (host, route) in routing.table.routes() {
+        let names = if host.names.is_empty() { "any".to_owned() } else { host.names.join(" ") };
+        let _ = writeln!(
+            page,
+            "<tr><td>{}<td>{}<td>{}",
+            escaped(&names),
+            escaped(&route.pattern.to_string()),
+            escaped(&route.action.to_string())
+        );
+    }
+    page.push_str("</table>\n");
 }
 
 /// Counters of one name, each with its labels.
