@@ -25,7 +25,8 @@ use selvedge_site::{Template, TemplateError, Variables, without_port};
 /// use selvedge::http::{RedirectTo, StatusCode};
 /// use selvedge::web::{Router, testing::get};
 ///
-/// let moved = RedirectTo::new("https://looms.example$rest")?.status(StatusCode::PERMANENT_REDIRECT);
+/// let moved = RedirectTo::new("https://looms.example$rest")?;
+/// let moved = moved.status(StatusCode::PERMANENT_REDIRECT);
 /// selvedge::run_local(async {
 ///     let router = Router::new().nest("/old", moved);
 ///     let answer = get(&router, "/old/twill?ells=12").await;

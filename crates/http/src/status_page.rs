@@ -22,8 +22,8 @@ pub(crate) const PROMETHEUS_KIND: &str = "text/plain; version=0.0.4; charset=utf
 /// The live status page of a server, as a handler: requests, times, connections and what they wait
 /// for. The page is plain HTML, and loads itself again every five seconds.
 ///
-/// It tells what is counted in the [`Metrics`]: for a site with routes all of it, and for others see
-/// [`Site::with_counted_handler`](crate::Site::with_counted_handler).
+/// It tells what is counted in the [`Metrics`]. A site with routes counts all; an application is
+/// counted by [`Site::with_counted_handler`](crate::Site::with_counted_handler).
 ///
 /// # Examples
 /// ```
