@@ -77,6 +77,8 @@ pub struct Site {
     /// `None` for a site that counts nothing.
     counters: Option<Arc<WorkerMetrics>>,
     links: RefCell<Vec<Rc<Link>>>,
+    /// Former logs, of which lines may still be on their way to the disk.
+    old_logs: RefCell<Vec<Rc<WorkerLog>>>,
     /// The number of connections that have not passed the gate yet.
     at_gate: Cell<usize>,
     /// The time before which the worker does not report again that it is full.
@@ -198,9 +200,9 @@ impl Site {
     ///     let site = Site::with_counted_handler(page, Config::default(), None, &metrics);
     ///     let (client, server) = UnixStream::pair().unwrap();
     ///     let server = spawn_local(site.serve(server.into(), None));
-    ///     client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await.unwrap();
+    ///     client.write_all(b"GET / HTTP/1.0\r\n\r\n").await.unwrap();
     ///     let answer = client.read_to_end().await.unwrap();
-    ///     assert!(String::from_utf8(answer).unwrap().contains("<td>Open connections<td class=\"n\">1"));
+    ///     assert!(answer.ends_with(b"</html>\n"));
     ///     server.await.unwrap();
     ///     assert!(metrics.prometheus().contains("selvedge_requests_total{class=\"2xx\"} 1\n"));
     /// })?;
@@ -235,6 +237,21 @@ impl Site {
         self.connecting.worker.state.borrow_mut().handler = Front::of_routes(responder);
     }
 
+    /// Logs later replies to `log`, or nowhere, and no connection is closed. Lines that were logged
+    /// before go to the former log. It waits until they are written.
+    pub async fn set_log(&self, log: Option<Arc<LogFile>>) {
+        if let (Some(routes), Some(log)) = (&self.routes, &log) {
+            routes.borrow().metrics.tell_losses(log);
+        }
+        let log = log.map(WorkerLog::new);
+        let former = std::mem::replace(&mut self.connecting.worker.state.borrow_mut().log, log);
+        if let Some(former) = former {
+            self.old_logs.borrow_mut().push(former.clone());
+            former.flush().await;
+            self.old_logs.borrow_mut().retain(|log| !Rc::ptr_eq(log, &former));
+        }
+    }
+
     fn over(front: Front, config: Config, log: Option<Arc<LogFile>>) -> Rc<Site> {
         let connecting = Connecting::new(WorkerContext::new(config, log.map(WorkerLog::new), front));
         Rc::new(Site::connecting(connecting))
@@ -260,6 +277,7 @@ impl Site {
             routes: None,
             counters: None,
             links: RefCell::default(),
+            old_logs: RefCell::default(),
             at_gate: Cell::new(0),
             quiet_until: Cell::new(Time::default()),
             connections: WaitQueue::new(0),
@@ -420,8 +438,9 @@ impl Site {
 
     /// Waits until all lines of the log are written.
     pub async fn flush_log(&self) {
-        let log = self.connecting.worker.state.borrow().log.clone();
-        if let Some(log) = log {
+        let mut logs = self.old_logs.borrow().clone();
+        logs.extend(self.connecting.worker.state.borrow().log.clone());
+        for log in logs {
             log.flush().await;
         }
     }
