@@ -465,6 +465,7 @@ impl Routed {
             return Ok(None);
         };
         if let Some(packed) = self.compressed.get(at, &candidate.key, coding, file.identity) {
+            add(&self.counters.cached.compressed_hits, u64::from(packed.is_some()));
             return Ok(packed.map(|packed| (coding, packed)));
         }
         let learned = visit.learned.iter_mut().find_map(|learned| match learned {
@@ -473,6 +474,7 @@ impl Routed {
         });
         match learned {
             Some(packed) => {
+                add(&self.counters.cached.compressed, 1);
                 let second = visit.terms.clock.second();
                 let packed = packed.map(|bytes| Rc::new(file.packed(bytes, kind, coding as u64 + 1, second)));
                 self.compressed.insert(at, &candidate.key, coding, file.identity, packed.clone());

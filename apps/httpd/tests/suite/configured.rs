@@ -329,8 +329,19 @@ fn codings() {
     fs::write(site.path().join("site.js"), "plain").unwrap();
     fs::write(site.path().join("site.js.zst"), "zstandard").unwrap();
     let_settle();
-    let server =
-        configured(site.path(), "[[route]]\ndirectory = '.'\nprecompressed = true\ncompress = true\n");
+    let server = configured(
+        site.path(),
+        "[[route]]\npath = '/metrics'\npage = 'metrics'\n\
+         [[route]]\ndirectory = '.'\nprecompressed = true\ncompress = true\n",
+    );
+    // How often a file was compressed, and how often it had been before.
+    let compressions = || {
+        let metrics = text(&get(&server, "a", "/metrics", ""));
+        ["compressions_total ", "compressed_hits_total "].map(|name| {
+            let value = metrics.lines().find_map(|line| line.strip_prefix("selvedge_")?.strip_prefix(name));
+            value.unwrap().parse::<u64>().unwrap()
+        })
+    };
     for (accepted, body, coding) in [
         ("br, gzip", "brotli", Some("br")),
         ("gzip", "gzip", Some("gzip")),
@@ -354,6 +365,10 @@ fn codings() {
     let packed = get(&server, "a", "/long.txt", "Accept-Encoding: gzip");
     assert_eq!(packed.field("Content-Encoding"), Some("gzip"));
     assert!(packed.body.len() < 1000 && unpacked("gzip", &packed.body) == long.as_bytes());
+    // The second reply is the same bytes, and nothing is compressed for it.
+    assert_eq!(compressions(), [1, 0]);
+    assert_eq!(get(&server, "a", "/long.txt", "Accept-Encoding: gzip").body, packed.body);
+    assert_eq!(compressions(), [1, 1]);
     // The tag belongs to the bytes, and so do ranges.
     let etag = packed.field("ETag").unwrap();
     assert_ne!(Some(etag), plain.field("ETag"));
@@ -365,6 +380,7 @@ fn codings() {
     let brotli = get(&server, "a", "/long.txt", "Accept-Encoding: gzip, br");
     assert_eq!(brotli.field("Content-Encoding"), Some("br"));
     assert!(brotli.body.len() < packed.body.len());
+    assert_eq!(compressions()[0], 2, "once for each coding");
     // Too short, and of no such type.
     assert_eq!(get(&server, "a", "/ten.txt", "Accept-Encoding: gzip").field("Content-Encoding"), None);
     assert_eq!(get(&server, "a", "/middle.bin", "Accept-Encoding: gzip").field("Content-Encoding"), None);
@@ -373,6 +389,7 @@ fn codings() {
     let_settle();
     let changed = get(&server, "a", "/long.txt", "Accept-Encoding: gzip");
     assert!(unpacked("gzip", &changed.body) == long.to_uppercase().as_bytes());
+    assert_eq!(compressions()[0], 3);
 }
 
 #[test]
