@@ -441,6 +441,27 @@ fn behind_a_balancer() {
     assert_eq!(ask(b"PROXY TCP4 192.0.2.7 10.0.0.1 51000 80\r\n"), Some(200));
     assert_eq!(ask(b"PROXY TCP4 192.0.2.8 10.0.0.1 51000 80\r\n"), Some(403));
     assert_eq!(ask(b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x07\x0a\0\0\x01\xc7\x38\0\x50"), Some(200));
+    // Version 2: another address is refused, an extension is passed over, and what the balancer
+    // asks for itself (`LOCAL`) has its own address.
+    let binary = |command: u8, family: u8, rest: &[u8]| {
+        let len = [0, rest.len() as u8];
+        [&b"\r\n\r\n\0\r\nQUIT\n"[..], &[0x20 | command, family], &len, rest].concat()
+    };
+    let known = b"\xc0\0\x02\x07\x0a\0\0\x01\xc7\x38\0\x50";
+    assert_eq!(ask(&binary(1, 0x11, b"\xc0\0\x02\x08\x0a\0\0\x01\xc7\x38\0\x50")), Some(403));
+    assert_eq!(ask(&binary(1, 0x11, &[&known[..], b"\x04\0\x02xy"].concat())), Some(200));
+    assert_eq!(ask(&binary(0, 0, b"")), Some(403));
+    assert_eq!(ask(&binary(1, 0x21, &[0; 36])), Some(403), "another family");
+    assert_eq!(ask(&binary(7, 0x11, known)), None, "no such command");
+    assert_eq!(ask(&binary(1, 0x11, &known[..8])), None, "too short for its family");
+    let whole = binary(1, 0x11, known);
+    for cut in [1, 12, 15, 20, whole.len() - 1] {
+        let mut client = server.connect();
+        client.send(&whole[..cut]);
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        client.send([&whole[cut..], b"GET /ten.txt HTTP/1.1\r\nHost: a\r\n\r\n"].concat());
+        assert_eq!(client.reply().status, 200, "{cut}");
+    }
     // In two pieces.
     let mut client = server.connect();
     client.send("PROXY TCP4 192.0");
