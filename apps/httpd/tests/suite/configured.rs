@@ -3,10 +3,10 @@
 use super::DIRECT;
 use crate::common::{Client, Reply, Server, let_settle, site, start};
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 pub(crate) fn httpd(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_selvedge-httpd"));
@@ -540,6 +540,57 @@ fn files_of_mighttpd() {
 }
 
 /// Other programs answer: a server behind this one, and a program. The rules of the route hold.
+/// The kernel takes long to load a program, because another process has a lease on its file. The only
+/// worker serves other clients meanwhile, with other programs too.
+#[test]
+fn a_program_that_loads_slowly_stalls_no_other_client() {
+    let site = site();
+    let directory = site.path().join("bin");
+    fs::create_dir_all(&directory).unwrap();
+    for name in ["slow", "quick"] {
+        let script = format!("#!/bin/sh\nprintf 'Content-Type: text/plain\\r\\n\\r\\n{name}'\n");
+        fs::write(directory.join(name), script).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(directory.join(name), mode).unwrap();
+    }
+    let routes = "[[route]]\npath = '/bin/'\ncgi = 'bin'\n[[route]]\ndirectory = '.'\n";
+    let server = configured(site.path(), routes);
+    let script = "import fcntl, os, signal, sys\n\
+        signal.signal(signal.SIGIO, lambda *_: print('asked', flush=True))\n\
+        file = os.open(sys.argv[1], os.O_RDONLY)\n\
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)\n\
+        print('leased', flush=True)\n\
+        sys.stdin.readline()\n\
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)\n";
+    let mut holder = Command::new("python3")
+        .args(["-c", script])
+        .arg(directory.join("slow"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut told = BufReader::new(holder.stdout.take().unwrap()).lines();
+    let mut heard = || told.next().and_then(Result::ok);
+    if heard().as_deref() != Some("leased") {
+        eprintln!("not tried: the file system gives no leases");
+        return;
+    }
+    let mut first = server.connect();
+    first.send("GET /bin/slow HTTP/1.0\r\nHost: a\r\n\r\n");
+    // The kernel asks the holder to give up the lease, and waits.
+    assert_eq!(heard().as_deref(), Some("asked"));
+    for _ in 0..3 {
+        assert_eq!(text(&get(&server, "a", "/ten.txt", "")).len(), 10);
+        let mut quick = server.connect();
+        quick.send("GET /bin/quick HTTP/1.0\r\nHost: a\r\n\r\n");
+        assert!(quick.rest().ends_with(b"\r\n\r\nquick"));
+    }
+    assert!(holder.try_wait().unwrap().is_none(), "the lease was held all the time");
+    holder.stdin.take().unwrap().write_all(b"\n").unwrap();
+    assert!(first.rest().ends_with(b"\r\n\r\nslow"));
+    holder.wait().unwrap();
+}
+
 #[test]
 fn other_programs() {
     let site = site();
