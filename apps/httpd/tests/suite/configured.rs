@@ -540,8 +540,8 @@ fn files_of_mighttpd() {
 }
 
 /// Other programs answer: a server behind this one, and a program. The rules of the route hold.
-/// The kernel takes long to load a program, because another process has a lease on its file. The only
-/// worker serves other clients meanwhile, with other programs too.
+/// The kernel takes long to load a program, because another process has a lease on its file. The
+/// only worker serves other clients meanwhile, with other programs too.
 #[test]
 fn a_program_that_loads_slowly_stalls_no_other_client() {
     let site = site();
@@ -573,6 +573,7 @@ fn a_program_that_loads_slowly_stalls_no_other_client() {
     let mut heard = || told.next().and_then(Result::ok);
     if heard().as_deref() != Some("leased") {
         eprintln!("not tried: the file system gives no leases");
+        holder.wait().unwrap();
         return;
     }
     let mut first = server.connect();
