@@ -381,6 +381,16 @@ fn codings() {
     assert_eq!(brotli.field("Content-Encoding"), Some("br"));
     assert!(brotli.body.len() < packed.body.len());
     assert_eq!(compressions()[0], 2, "once for each coding");
+    if cfg!(feature = "zstd") {
+        let zstd = get(&server, "a", "/long.txt", "Accept-Encoding: gzip, zstd");
+        assert_eq!(zstd.field("Content-Encoding"), Some("zstd"));
+        assert!(zstd.body.len() < packed.body.len() && unpacked("zstd", &zstd.body) == long.as_bytes());
+        let (etag, first) = (zstd.field("ETag").unwrap(), [plain.field("ETag"), packed.field("ETag")]);
+        assert!(!first.contains(&Some(etag)));
+        let again = get(&server, "a", "/long.txt", "Accept-Encoding: zstd\nRange: bytes=4-9");
+        assert_eq!((again.status, &again.body[..]), (206, &zstd.body[4..10]));
+        assert_eq!(compressions(), [3, 4]);
+    }
     // Too short, and of no such type.
     assert_eq!(get(&server, "a", "/ten.txt", "Accept-Encoding: gzip").field("Content-Encoding"), None);
     assert_eq!(get(&server, "a", "/middle.bin", "Accept-Encoding: gzip").field("Content-Encoding"), None);
@@ -389,7 +399,7 @@ fn codings() {
     let_settle();
     let changed = get(&server, "a", "/long.txt", "Accept-Encoding: gzip");
     assert!(unpacked("gzip", &changed.body) == long.to_uppercase().as_bytes());
-    assert_eq!(compressions()[0], 3);
+    assert_eq!(compressions()[0], if cfg!(feature = "zstd") { 4 } else { 3 });
 }
 
 #[test]
