@@ -140,11 +140,16 @@ fn a_reload_changes_logs() {
         assert_eq!(kept.ask(GET).status, 200);
         content("later").lines().count() > before
     });
-    // No log, and then one again.
+    // No log, and then one again. A download goes on meanwhile, and its connection is kept.
+    const BIG: &str = "GET /big.bin HTTP/1.1\r\nHost: a\r\n\r\n";
+    let mut download = server.connect();
+    download.send(BIG);
+    download.wait_for_reply();
     reload(&with("access = 'off'\n")).unwrap();
     std::thread::sleep(ms(1000));
     let lines = content("later").lines().count();
     assert_eq!(kept.ask(GET).status, 200);
+    assert_eq!(download.reply().body.len(), 3_000_000);
     std::thread::sleep(ms(1000));
     assert_eq!(content("later").lines().count(), lines);
     // The report is another file, and only errors go there.
@@ -155,6 +160,12 @@ fn a_reload_changes_logs() {
         assert_eq!(kept.ask(GET).status, 200);
         content("later").lines().count() > lines
     });
+    download.send(BIG);
+    download.wait_for_reply();
+    assert_eq!(download.reply().body.len(), 3_000_000);
+    let big = || content("later").matches("/big.bin").count();
+    until("the line of the second download", || big() > 0);
+    assert_eq!(big(), 1, "the first ended when there was no log");
     let told = content("report").lines().count();
     ctl_at(site.path(), &file, "nonsense").unwrap_err();
     assert!(content("errors").contains("the server goes on as it was"), "{}", content("errors"));
