@@ -12,6 +12,7 @@
 //! | `joined.rs` | worlds that did not start together, and ranks that are spawned |
 //! | `model.rs` | random sends and receives, against a matching that looks at every message |
 //! | `overlapping.rs` | random collectives that are started, against their results one by one |
+//! | `parity.rs` | the names of Haskell-MPI, of which each has a case or a reason |
 //! | `persistent_allocations.rs` | that the start of a persistent operation allocates nothing |
 //! | `recovery.rs` | ranks that end at any step, and the others, which go on without them |
 //! | `simulated.rs` | whole programs in simulated worlds |
@@ -26,6 +27,7 @@ mod given_up;
 mod joined;
 mod model;
 mod overlapping;
+mod parity;
 mod persistent_allocations;
 mod recovery;
 mod simulated;

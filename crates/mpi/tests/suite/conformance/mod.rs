@@ -13,6 +13,7 @@ mod grids;
 mod intercommunicators;
 mod layouts;
 mod null_rank;
+pub(crate) mod parity;
 mod persistent;
 mod recovery;
 mod spawning;
@@ -55,7 +56,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Case> {
         grids::CASES,
         intercommunicators::CASES,
     ];
-    files.into_iter().flatten()
+    files.into_iter().flatten().chain(parity::cases())
 }
 
 /// Defines the cases of a file: a name, a number of ranks, and the program of each rank.
