@@ -1,7 +1,7 @@
 //! Ranks that end at any step, and the others, which revoke, shrink and go on.
 
 use selvedge_core::{round_robin, throw, yield_now};
-use selvedge_mpi::{ANY, Communicator, Error, ErrorClass, Ranks, RanksError, op, run};
+use selvedge_mpi::{ANY, Communicator, Error, ErrorClass, Functions, Ranks, RanksError, op, run};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::pin::pin;
@@ -111,6 +111,60 @@ fn ranks_end_on_two_workers() {
         let ends = BTreeMap::from([(polls % 4, polls), ((polls + 1) % 4, polls / 2 + 5)]);
         let program = rounds_with_ends(Ranks::new(4), ends);
         selvedge_sched::work_stealing(2, |_| Ok(selvedge_core::NoEvents::new()), program).unwrap();
+    }
+}
+
+/// A rank maps while another one ends at any step: with tasks of its own, or of a rank from which it
+/// has stolen, or while a rank steals from it. Each task has its result.
+async fn map_with_an_end(ranks: Ranks, ended: usize, polls: usize) {
+    let run = ranks.run(move |world| async move {
+        let mut functions = Functions::new();
+        let rank = world.rank();
+        let double = functions.register("double", move |number: usize| async move {
+            // The shares take different times, so there are thefts.
+            for _ in 0..rank * number % 5 {
+                yield_now().await;
+            }
+            2 * number
+        });
+        let pool = functions.start(&world).await?;
+        let polls = if rank == ended { polls } else { usize::MAX };
+        let body = async {
+            if rank == 0 {
+                let results = pool.map(double, 0..40).await?;
+                assert!(results.into_iter().eq((0..40).map(|number| 2 * number)));
+                for other in (1..4).filter(|&other| other != ended) {
+                    world.send(other, (), ()).await?;
+                }
+                return Ok(());
+            }
+            world.recv::<()>(0, ()).await.map(drop)
+        };
+        ends_after(polls, async {
+            let mut body = pin!(body);
+            // It is polled in each turn, so that it ends at a step of the others.
+            poll_fn(|cx| {
+                if rank == ended {
+                    cx.waker().wake_by_ref();
+                }
+                body.as_mut().poll(cx)
+            })
+            .await
+        })
+        .await
+    });
+    let failure: RanksError<Error> = run.await.unwrap_err();
+    let failed: Vec<usize> = failure.ranks.iter().map(|(rank, _)| *rank).collect();
+    assert_eq!(failed, [ended], "after {polls} polls: {failure}");
+}
+
+#[test]
+fn a_rank_ends_at_each_step_of_a_map() {
+    for ended in 1..4 {
+        for polls in 0..40 {
+            selvedge_sim::simulate(0..3, || map_with_an_end(Ranks::new(4), ended, polls));
+            selvedge_sim::simulate(0..3, || map_with_an_end(Ranks::new(4).delayed(), ended, polls));
+        }
     }
 }
 
