@@ -14,7 +14,7 @@
 //! | `collective/start_line.rs` | the way from such a collective to its thread |
 //! | `collective/elements.rs` | what these three files have in common |
 //! | `collective/inter.rs` | the operations between two groups |
-//! | `collective/neighbours.rs` | those of each rank with its neighbours in a grid |
+//! | `collective/neighbours.rs` | those of each rank with its neighbours in a grid or graph |
 //! | `collective/parts.rs` | elements in a part for each rank: [`Parts`] |
 //!
 //! # How operations are kept apart
@@ -50,6 +50,7 @@ use crate::lane::MessageLane;
 use crate::payload::{ReceivedPayload, SentPayload, Value, open, pack};
 use crate::tag::{Source, Tags};
 pub use inter::InterRoot;
+pub(crate) use neighbours::Neighbours;
 pub use parts::Parts;
 pub use persistent::PersistentCollective;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,7 +68,7 @@ const NAMES: [&str; 28] = [
     "reduce_scatter",
     "scan",
     "exscan",
-    "split, dup, create, cartesian, intercommunicator or merge",
+    "split, dup, create, cartesian, neighbourhood, intercommunicator or merge",
     "agree",
     "shrink",
     "neighbour_allgather",

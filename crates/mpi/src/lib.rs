@@ -17,6 +17,7 @@
 //! | the same operation again and again | [`send_init`](Communicator::send_init), [`recv_init`](Communicator::recv_init), [`allreduce_init`](Communicator::allreduce_init) and so on, [`PersistentCollective`] |
 //! | memory that other ranks read and change | [`window`](Communicator::window), [`Window`] |
 //! | ranks as a grid with neighbours | [`cartesian`](Communicator::cartesian), [`Cartesian`] |
+//! | ranks as a graph, in which each names its neighbours | [`neighbourhood`](Communicator::neighbourhood), [`Neighbourhood`] |
 //! | a file of all ranks (MPI-IO) | [`SharedFile`], [`FileView`] |
 //! | functions that other ranks execute | [`Functions`], [`RankPool::call`], [`RankPool::submit`], [`RankPool::map`] |
 //! | going on when a rank has ended | [`revoke`](Communicator::revoke), [`shrink`](Communicator::shrink), [`agree`](Communicator::agree), [`acknowledge_failed`](Communicator::acknowledge_failed) |
@@ -118,6 +119,7 @@ mod layout;
 pub mod libmpi;
 pub mod mailbox;
 mod matching;
+mod neighbourhood;
 pub mod op;
 mod patience;
 mod payload;
@@ -157,6 +159,7 @@ pub use group::{ComparisonResult, Group};
 pub use info::Info;
 pub use intercommunicator::InterCommunicator;
 pub use layout::Layout;
+pub use neighbourhood::Neighbourhood;
 pub use payload::Message;
 pub use persistent::{PersistentReceive, PersistentSend};
 pub use plain::Plain;

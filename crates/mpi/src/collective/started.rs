@@ -162,7 +162,7 @@ impl Communicator {
     }
 
     /// Takes the operation's number, and lets it go on in a thread.
-    pub(super) fn start<T: Send + 'static, R>(
+    pub(crate) fn start<T: Send + 'static, R>(
         &self,
         call: CallSite,
         kind: CollectiveKind,

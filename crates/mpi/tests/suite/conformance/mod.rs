@@ -9,6 +9,7 @@ mod elements;
 mod errors;
 mod files;
 mod functions;
+mod graphs;
 mod grids;
 mod intercommunicators;
 mod layouts;
@@ -54,6 +55,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Case> {
         spawning::CASES,
         recovery::CASES,
         grids::CASES,
+        graphs::CASES,
         intercommunicators::CASES,
     ];
     files.into_iter().flatten().chain(parity::cases())
