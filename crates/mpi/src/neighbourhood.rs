@@ -4,7 +4,7 @@
 //! `collective/neighbours.rs` has the messages.
 
 use crate::cartesian::Cartesian;
-use crate::collective::{CollectiveKind, CollectiveRound, Neighbours, Parts};
+use crate::collective::{CollectiveKind, CollectiveRound, Neighbours, Parts, elements_of, value_of};
 use crate::communicator::Communicator;
 use crate::error::{Error, ErrorClass};
 use crate::payload::Message;
@@ -146,7 +146,7 @@ impl Neighbourhood {
         let call = self.communicator.call("neighbour_allgather");
         async move {
             let kind = CollectiveKind::NeighbourAllgather;
-            let round = CollectiveRound::begin(&self.communicator, call, kind, 0)?;
+            let round = CollectiveRound::begin_with(&self.communicator, call, kind, 0, value_of::<T>)?;
             round.alltoall_neighbours(self.neighbours.clone(), self.for_each_destination(value)).await
         }
     }
@@ -169,7 +169,7 @@ impl Neighbourhood {
         let call = self.communicator.call("neighbour_alltoall");
         async move {
             let kind = CollectiveKind::NeighbourAlltoall;
-            let round = CollectiveRound::begin(&self.communicator, call, kind, 0)?;
+            let round = CollectiveRound::begin_with(&self.communicator, call, kind, 0, value_of::<T>)?;
             round.alltoall_neighbours(self.neighbours.clone(), values).await
         }
     }
@@ -192,7 +192,7 @@ impl Neighbourhood {
         let call = self.communicator.call("neighbour_allgather_slice");
         async move {
             let kind = CollectiveKind::NeighbourAllgather;
-            let round = CollectiveRound::begin(&self.communicator, call, kind, 0)?;
+            let round = CollectiveRound::begin_with(&self.communicator, call, kind, 0, elements_of::<T>)?;
             round.allgather_neighbour_elements(self.neighbours.clone(), elements.to_vec()).await
         }
     }
@@ -216,7 +216,7 @@ impl Neighbourhood {
         let call = self.communicator.call("neighbour_alltoall_parts");
         async move {
             let kind = CollectiveKind::NeighbourAlltoall;
-            let round = CollectiveRound::begin(&self.communicator, call, kind, 0)?;
+            let round = CollectiveRound::begin_with(&self.communicator, call, kind, 0, elements_of::<T>)?;
             round.alltoall_neighbour_parts(self.neighbours.clone(), elements).await
         }
     }
@@ -228,7 +228,7 @@ impl Neighbourhood {
         let (neighbours, own) = (self.neighbours.clone(), self.for_each_destination(value));
         let go = move |round: CollectiveRound| round.alltoall_neighbours(neighbours, own);
         let call = self.communicator.call("ineighbour_allgather");
-        self.communicator.start(call, CollectiveKind::NeighbourAllgather, 0, go)
+        self.communicator.start(call, CollectiveKind::NeighbourAllgather, 0, value_of::<T>, go)
     }
 
     /// Starts a [`neighbour_alltoall`](Self::neighbour_alltoall).
@@ -239,7 +239,7 @@ impl Neighbourhood {
         let neighbours = self.neighbours.clone();
         let go = move |round: CollectiveRound| round.alltoall_neighbours(neighbours, values);
         let call = self.communicator.call("ineighbour_alltoall");
-        self.communicator.start(call, CollectiveKind::NeighbourAlltoall, 0, go)
+        self.communicator.start(call, CollectiveKind::NeighbourAlltoall, 0, value_of::<T>, go)
     }
 
     /// Starts a [`neighbour_allgather_slice`](Self::neighbour_allgather_slice).
@@ -250,7 +250,7 @@ impl Neighbourhood {
         let (neighbours, own) = (self.neighbours.clone(), elements.to_vec());
         let go = move |round: CollectiveRound| round.allgather_neighbour_elements(neighbours, own);
         let call = self.communicator.call("ineighbour_allgather_slice");
-        self.communicator.start(call, CollectiveKind::NeighbourAllgather, 0, go)
+        self.communicator.start(call, CollectiveKind::NeighbourAllgather, 0, elements_of::<T>, go)
     }
 
     /// Starts a [`neighbour_alltoall_parts`](Self::neighbour_alltoall_parts).
@@ -262,7 +262,7 @@ impl Neighbourhood {
         let neighbours = self.neighbours.clone();
         let go = move |round: CollectiveRound| round.alltoall_neighbour_parts(neighbours, elements);
         let call = self.communicator.call("ineighbour_alltoall_parts");
-        self.communicator.start(call, CollectiveKind::NeighbourAlltoall, 0, go)
+        self.communicator.start(call, CollectiveKind::NeighbourAlltoall, 0, elements_of::<T>, go)
     }
 
     fn for_each_destination<T: Clone>(&self, value: T) -> Vec<T> {
