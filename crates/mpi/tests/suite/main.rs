@@ -5,6 +5,7 @@
 //! | `conformance/mod.rs` | programs of several ranks, which an engine must run; the cases are beside it |
 //! | `every_engine.rs` | runs all of them on each engine, under each scheduler |
 //! | `checked.rs` | ranks that do not make the same collective call, where that is checked |
+//! | `constant_memory.rs` | that memory stays constant over many messages |
 //! | `given_up.rs` | receives that are dropped, in every order of the ranks |
 //! | `failures.rs` | ranks that panic, return errors, or end too early |
 //! | `deadlocks.rs` | ranks that wait for one another |
@@ -19,6 +20,7 @@
 
 mod checked;
 mod conformance;
+mod constant_memory;
 mod deadlocks;
 mod every_engine;
 mod failures;
