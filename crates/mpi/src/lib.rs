@@ -7,6 +7,7 @@
 //! | values of any type that serde knows (the paper's simple interface) | [`send`](Communicator::send), [`ssend`](Communicator::ssend), [`recv`](Communicator::recv), [`sendrecv`](Communicator::sendrecv) |
 //! | elements of plain data (the paper's fast interface) | [`send_slice`](Communicator::send_slice), [`send_vec`](Communicator::send_vec), [`recv_into`](Communicator::recv_into), [`recv_vec`](Communicator::recv_vec), [`sendrecv_into`](Communicator::sendrecv_into) |
 //! | structs of a program as elements | [`Plain`] and its derive |
+//! | elements within a value, in one piece | [`raw`] |
 //! | operations that go on by themselves | [`isend`](Communicator::isend), [`issend`](Communicator::issend), [`irecv`](Communicator::irecv), [`isend_vec`](Communicator::isend_vec), [`irecv_into`](Communicator::irecv_into), [`Request`], [`wait_all`] |
 //! | looking before receiving | [`probe`](Communicator::probe), [`iprobe`](Communicator::iprobe), [`mprobe`](Communicator::mprobe), [`improbe`](Communicator::improbe) |
 //! | no rank, where a neighbour is missing | [`PROC_NULL`] |
@@ -130,6 +131,7 @@ mod port;
 mod probe;
 #[allow(unsafe_code, reason = "it uses memory that processes share")]
 pub mod processes;
+pub mod raw;
 mod recovery;
 mod request;
 mod revocation;
