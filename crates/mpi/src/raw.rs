@@ -2,12 +2,12 @@
 //! `#[serde(with)]`.
 //!
 //! serde writes a `Vec<f64>` of a struct element by element, because it does not tell a serialiser
-//! that the elements lie side by side. A field with this attribute goes as its bytes: it is copied
-//! once on its way into the message, and once out of it. A message that is a vector as a whole needs
-//! no attribute.
+//! that the elements lie side by side. A field with this attribute goes as its bytes: they are
+//! copied once into the message, and once out of it. A message that is a vector as a whole needs no
+//! attribute.
 //!
-//! The elements are [plain data](crate::Plain). They have the bytes that they have in memory, so the
-//! form is for messages, and not for files that other machines read.
+//! The elements are [plain data](crate::Plain). They have the bytes that they have in memory, so
+//! the form is for messages, and not for files that other machines read.
 //!
 //! # Examples
 //! ```

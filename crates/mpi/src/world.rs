@@ -200,7 +200,7 @@ impl Ranks {
     }
 
     /// Compares what the ranks call before each collective: the operation and its root, the type of
-    /// its values or elements, and the number of elements where it is the same on all ranks. If they
+    /// its values or elements, and the number of elements where all ranks need the same. If they
     /// differ, the call is an error of class [`Mismatch`](crate::ErrorClass::Mismatch) on every
     /// rank, and names both sides. Without this a rank may wait for ever for messages that the
     /// others do not send, or go on and not notice it. Of persistent collectives the operation and

@@ -484,8 +484,8 @@ fn spawned_programs() -> usize {
     0
 }
 
-/// A job of which one rank is another executable: a copy with a byte more, which the system does not
-/// look at. Gives the number of what failed.
+/// A job of which one rank is another executable: a copy with a byte more, at which the system does
+/// not look. Gives the number of what failed.
 fn executables_that_differ() -> usize {
     let copy = std::env::temp_dir().join(format!("selvedge-build-{}", std::process::id()));
     let me = std::env::current_exe().expect("the program has a path");

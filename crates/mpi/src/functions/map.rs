@@ -1,5 +1,6 @@
 //! [`RankPool::map`] with work stealing between the ranks: [`MapRun`] is the side of the rank that
-//! maps, [`MapWork`] that of a rank that executes, and [`MapShare`] the tasks that it has not begun.
+//! maps, [`MapWork`] the side of a rank that executes, and [`MapShare`] the tasks that such a rank
+//! has not begun.
 //!
 //! The rank that maps cuts the tasks into a share for each rank. A rank executes its share from the
 //! front. When the share is empty, the rank asks the others in turn, and the first that has tasks
@@ -304,8 +305,8 @@ impl RankPool {
         Ok(results.into_iter().map(|result| result.expect("each task has been done")).collect())
     }
 
-    /// Has these ranks execute these tasks. Gives the ranks that have failed meanwhile, each with
-    /// its error.
+    /// Gives these tasks to these ranks, and waits for the results. Gives the ranks that have
+    /// failed meanwhile, each with its error.
     async fn map_once<A: Message, R: Message>(
         &self,
         call: CallSite,

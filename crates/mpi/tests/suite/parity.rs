@@ -1,5 +1,6 @@
-//! The names of Haskell-MPI: each has a case in `conformance/parity.rs`, or is in a list of names that
-//! are missing, with the reason. And each is found in the documentation, as an alias of our call.
+//! The names of Haskell-MPI: each has a case in `conformance/parity.rs`, or is in a list of names
+//! that are missing, with the reason. And each is found in the documentation, as an alias of our
+//! call.
 
 use crate::conformance::parity::{NAMES, cases};
 use std::collections::BTreeSet;

@@ -12,7 +12,7 @@ thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
     /// The allocations of [`LONG`] bytes.
     static LONG_COUNT: Cell<u64> = const { Cell::new(0) };
-    /// The bytes that the OS thread has allocated, without those that it has freed.
+    /// The bytes that the OS thread has allocated, without the bytes that it has freed.
     static LIVE: Cell<isize> = const { Cell::new(0) };
 }
 
@@ -37,7 +37,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The bytes that live of those which this OS thread has allocated.
+/// The bytes that this OS thread has allocated and not freed.
 pub(crate) fn live_bytes() -> isize {
     LIVE.get()
 }

@@ -201,8 +201,8 @@ fn ranks_end_on_two_workers() {
     }
 }
 
-/// A rank maps while another one ends at any step: with tasks of its own, or of a rank from which it
-/// has stolen, or while a rank steals from it. Each task has its result.
+/// A rank maps while another one ends at any step: with tasks of its own, or of a rank from which
+/// it has stolen, or while a rank steals from it. Each task has its result.
 async fn map_with_an_end(ranks: Ranks, ended: usize, polls: usize) {
     let run = ranks.run(move |world| async move {
         let mut functions = Functions::new();

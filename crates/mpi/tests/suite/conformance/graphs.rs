@@ -36,7 +36,7 @@ async fn every_form(graph: &Neighbourhood) -> Result<(), Error> {
     assert_eq!(graph.neighbour_alltoall(own.clone()).await?, came);
     assert_eq!((started.await?, started_too.await?), (gathered, came));
 
-    // The length of a part says who sends it, and the elements to which rank it goes.
+    // The length of a part names the rank that sends it, and the elements to which rank it goes.
     let mine = vec![rank as u64; rank + 1];
     let gathered = Parts::from(sources.iter().map(|&from| vec![from as u64; from + 1]).collect::<Vec<_>>());
     let started = graph.ineighbour_allgather_slice(&mine);

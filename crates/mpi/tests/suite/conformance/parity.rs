@@ -7,10 +7,10 @@
 //! | `parity/fast.rs` | the module `Fast`: elements |
 //!
 //! The case says which call of ours stands for the function, and what the two promise alike. A
-//! header with several names has functions that are one call here: the root's and the others' side of
-//! a collective, or a call and the cell that it fills. `tests/suite/parity.rs` compares the names with
-//! the list of all, and has the names that are not here, each with the reason. What our calls promise
-//! beyond that is in the other files of this directory.
+//! header with several names has functions that are one call here: the root's and the others' side
+//! of a collective, or a call and the cell that it fills. `tests/suite/parity.rs` compares the
+//! names with the list of all, and has the names that are not here, each with the reason. What our
+//! calls promise beyond that is in the other files of this directory.
 
 mod base;
 mod fast;
