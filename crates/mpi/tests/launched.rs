@@ -435,7 +435,7 @@ fn more_over_shared_memory() -> usize {
             failed += 1;
         }
     }
-    failed += spawned_programs() + worlds_that_meet() + executables_that_differ();
+    failed += spawned_programs() + worlds_that_meet() + executables_that_differ() + no_such_engine();
     let mut command = itself("itself");
     command.args(["--ranks", "4"]);
     let (succeeded, text) = output(vec![command], |_| {});
@@ -502,6 +502,19 @@ fn executables_that_differ() -> usize {
     let _ = std::fs::remove_file(&copy);
     if !succeeded || text.matches(" has been refused").count() != 3 {
         println!("shared memory: executables that differ:\n{text}");
+        return 1;
+    }
+    0
+}
+
+/// A variable that names no engine is told, with the names that there are. Gives the number of what
+/// failed.
+fn no_such_engine() -> usize {
+    let mut command = itself("failure");
+    command.env("SELVEDGE_MPI_ENGINE", "fast");
+    let (succeeded, text) = output(vec![command], |_| {});
+    if succeeded || !text.contains("SELVEDGE_MPI_ENGINE is fast: it names threads, processes or mpi") {
+        println!("a variable that names no engine:\n{text}");
         return 1;
     }
     0
