@@ -14,9 +14,11 @@ use rustix::process::{Pid, Signal, getpid, kill_process};
 use selvedge_core::sleep;
 use selvedge_io::EventLoop;
 use selvedge_mpi::processes::LocalJob;
-use selvedge_mpi::{Communicator, Error, ErrorClass, InterRoot, Port, Ranks, op};
+use selvedge_mpi::{Communicator, Error, ErrorClass, Functions, InterRoot, Port, Ranks, op};
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::File;
+use std::io::Write;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         Ok("itself") => starts_itself(),
         Ok("checked") => run_with(Ranks::new(1).checked(), a_mismatch),
         Ok("recovery") => run(a_recovery),
+        Ok("builds") => run(other_builds),
         Ok("spawner") => run(spawns_programs),
         Ok("spawned") => run(is_spawned),
         Ok("server") => run(serves_other_worlds),
@@ -114,6 +117,18 @@ async fn a_mismatch(world: Communicator) -> Result<(), Error> {
     assert_eq!(error.class(), ErrorClass::Mismatch, "{error}");
     assert_eq!(world.allgather(world.rank()).await?, [0, 1]);
     println!("rank {} has heard of it", world.rank());
+    Ok(())
+}
+
+/// The file of rank 1 differs from that of the other ranks: no rank gets a pool of functions.
+async fn other_builds(world: Communicator) -> Result<(), Error> {
+    let mut functions = Functions::new();
+    functions.register("square", async |number: u32| number * number);
+    let error = functions.start(&world).await.unwrap_err();
+    assert_eq!(error.class(), ErrorClass::Mismatch, "{error}");
+    let other = if world.rank() == 1 { 0 } else { 1 };
+    assert!(error.to_string().ends_with(&format!("rank {other} is another build of the program")), "{error}");
+    println!("rank {} has been refused", world.rank());
     Ok(())
 }
 
@@ -420,7 +435,7 @@ fn more_over_shared_memory() -> usize {
             failed += 1;
         }
     }
-    failed += spawned_programs() + worlds_that_meet();
+    failed += spawned_programs() + worlds_that_meet() + executables_that_differ() + no_such_engine();
     let mut command = itself("itself");
     command.args(["--ranks", "4"]);
     let (succeeded, text) = output(vec![command], |_| {});
@@ -464,6 +479,42 @@ fn spawned_programs() -> usize {
     let is_told = text.contains("of the ranks that it spawned, ");
     if succeeded || spawned != 2 || ended != 5 || !is_told {
         println!("shared memory: spawned programs:\n{text}");
+        return 1;
+    }
+    0
+}
+
+/// A job of which one rank is another executable: a copy with a byte more, at which the system does
+/// not look. Gives the number of what failed.
+fn executables_that_differ() -> usize {
+    let copy = std::env::temp_dir().join(format!("selvedge-build-{}", std::process::id()));
+    let me = std::env::current_exe().expect("the program has a path");
+    std::fs::copy(me, &copy).expect("there is room for a copy");
+    File::options().append(true).open(&copy).expect("it is ours").write_all(&[0]).expect("there is room");
+    let job = LocalJob::new(3).expect("the kernel has memory");
+    let mut commands = ranks_of(&job, "builds", None);
+    let envs: Vec<_> =
+        commands[1].get_envs().map(|(name, value)| (name.to_owned(), value.map(OsStr::to_owned))).collect();
+    let mut other = Command::new(&copy);
+    other.envs(envs.into_iter().filter_map(|(name, value)| Some((name, value?))));
+    commands[1] = other;
+    let (succeeded, text) = output(commands, |rank| job.departed(rank));
+    let _ = std::fs::remove_file(&copy);
+    if !succeeded || text.matches(" has been refused").count() != 3 {
+        println!("shared memory: executables that differ:\n{text}");
+        return 1;
+    }
+    0
+}
+
+/// A variable that names no engine is told, with the names that there are. Gives the number of what
+/// failed.
+fn no_such_engine() -> usize {
+    let mut command = itself("failure");
+    command.env("SELVEDGE_MPI_ENGINE", "fast");
+    let (succeeded, text) = output(vec![command], |_| {});
+    if succeeded || !text.contains("SELVEDGE_MPI_ENGINE is fast: it names threads, processes or mpi") {
+        println!("a variable that names no engine:\n{text}");
         return 1;
     }
     0
