@@ -4,10 +4,12 @@
 //! Run as a test, this program starts jobs of itself: one for each number of ranks that a case asks
 //! for. Without an MPI it says so, and runs those over shared memory.
 
+mod cluster;
 #[path = "suite/conformance/mod.rs"]
 mod conformance;
 mod installed;
 
+use cluster::Cluster;
 use conformance::all;
 use installed::{Installed, NONE, NONE_BEARS_DEATHS, installed};
 use rustix::process::{Pid, Signal, getpid, kill_process};
@@ -34,6 +36,9 @@ const SOCKET: &str = "SELVEDGE_TEST_SOCKET";
 /// How long a job may run: far more than any needs.
 const JOB_LIMIT: Duration = Duration::from_secs(90);
 
+/// All cases of two ranks take more frames than this between two hosts.
+const FRAMES_MIN: u64 = 500;
+
 /// The jobs over an MPI of which two ranks are killed, each at another moment.
 const DEATHS: u64 = 6;
 
@@ -51,6 +56,10 @@ fn main() -> ExitCode {
         Ok("spawned") => run(is_spawned),
         Ok("server") => run(serves_other_worlds),
         Ok("client") => run(asks_another_world),
+        Ok("relay") => {
+            cluster::relay();
+            ExitCode::SUCCESS
+        }
         Ok(other) => panic!("no program is called {other}"),
         Err(_) => start_jobs(),
     }
@@ -411,12 +420,45 @@ fn start_jobs() -> ExitCode {
             failed += deaths(mpi, options);
         }
     }
+    failed += on_two_hosts(&all);
     if all.is_empty() {
         println!("{NONE}");
     } else if all.iter().all(|mpi| mpi.bears_deaths.is_none()) {
         println!("{NONE_BEARS_DEATHS}");
     }
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The jobs of two ranks on two hosts. Gives the number of what failed.
+fn on_two_hosts(all: &[Installed]) -> usize {
+    let cluster = match Cluster::new(itself("relay")) {
+        Ok(cluster) => cluster,
+        Err(why) => {
+            println!("no two hosts can be made here, so no job ran between hosts: {why}");
+            return 0;
+        }
+    };
+    let mut failed = 0;
+    for mpi in all {
+        if !Cluster::runs(mpi) {
+            println!("{mpi}: no job ran on two hosts, because it has UCX alone");
+            continue;
+        }
+        let before = cluster.frames();
+        let program = itself("cases");
+        let mut job = cluster.job(mpi);
+        job.arg(program.get_program());
+        job.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let (succeeded, text) = output(vec![job], |_| {});
+        failed += count_cases(&format!("{mpi}, two hosts"), 2, succeeded, &text);
+        let frames = cluster.frames() - before;
+        println!("{mpi}: two hosts, {frames} frames");
+        if frames < FRAMES_MIN {
+            println!("{mpi}: the ranks did not talk over the network");
+            failed += 1;
+        }
+    }
+    failed
 }
 
 /// What else is to be seen of processes that share memory. Gives the number of what failed.
@@ -582,14 +624,7 @@ fn start_jobs_with(kind: &str, job: impl Fn(&str, usize) -> (bool, String)) -> u
     let sizes: BTreeSet<usize> = all().map(|case| case.ranks).collect();
     for ranks in sizes {
         let (succeeded, text) = job("cases", ranks);
-        let count = all().filter(|case| case.ranks == ranks).count();
-        // A launcher may put what one rank writes into a line of another one.
-        let has_run = |name| text.lines().any(|line| line.ends_with(&format!("case {name}")));
-        let ran = all().filter(|case| case.ranks == ranks && has_run(case.name)).count();
-        if !succeeded || ran != count || text.contains("No deadlock is reported") {
-            println!("{kind}: {ranks} ranks have failed in case {ran} of {count}:\n{text}");
-            failed += 1;
-        }
+        failed += count_cases(kind, ranks, succeeded, &text);
     }
     let (succeeded, text) = job("failure", 3);
     let seen = ["rank 0 has seen it", "rank 2 has seen it", "rank 1 has failed: "];
@@ -608,6 +643,19 @@ fn start_jobs_with(kind: &str, job: impl Fn(&str, usize) -> (bool, String)) -> u
         failed += 1;
     }
     failed
+}
+
+/// Whether a job has run all cases for its number of ranks: 0 if it has, and 1 if not.
+fn count_cases(kind: &str, ranks: usize, succeeded: bool, text: &str) -> usize {
+    let count = all().filter(|case| case.ranks == ranks).count();
+    // A launcher may put what one rank writes into a line of another one.
+    let has_run = |name| text.lines().any(|line| line.ends_with(&format!("case {name}")));
+    let ran = all().filter(|case| case.ranks == ranks && has_run(case.name)).count();
+    if succeeded && ran == count && !text.contains("No deadlock is reported") {
+        return 0;
+    }
+    println!("{kind}: {ranks} ranks have failed in case {ran} of {count}:\n{text}");
+    1
 }
 
 /// Runs processes side by side: whether all succeeded, and what they wrote. `ended` is called with
