@@ -2,10 +2,10 @@
 //! jobs over the MPIs of the machine.
 //!
 //! A host is a network namespace. Its processes see no others, share no memory with others, and
-//! have a name of the host. Each has one network device, a TAP device,
-//! and a relay carries the frames between the two. The relay is a process of this program. It holds
-//! each frame for [`DELAY`], and loses one of [`LOST_OF`]. (`tc netem` does the same where the kernel
-//! has it. The relay needs no module of the kernel.)
+//! have a name of the host. Each host has one network device, a TAP device, and a relay carries the
+//! frames between the two. The relay is a process of this program. It holds each frame for
+//! [`DELAY`], and loses one of [`LOST_OF`]. (`tc netem` does the same where the kernel has it. The
+//! relay needs no module of the kernel.)
 //!
 //! ```text
 //!   mpirun, rank 0 ─ TAP ─ relay ─ TAP ─ daemon of the MPI, rank 1
@@ -16,11 +16,11 @@
 //! not run, and a line says why.
 
 use super::installed::Installed;
+use selvedge::stack::{Tap, Wire};
+use selvedge::sync::Fifo;
 use selvedge_core::{now, spawn};
 use selvedge_io::EventLoop;
 use selvedge_io::time::sleep_until;
-use selvedge_stack::{Tap, Wire};
-use selvedge_sync::Fifo;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -84,7 +84,8 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// The program that an MPI calls as it calls ssh: with options, a host, and words for its shell.
+    /// The program that an MPI calls as it calls ssh: with options, a host, and words for its
+    /// shell.
     fn agent(&self) -> PathBuf {
         self.directory.path().join("agent")
     }
