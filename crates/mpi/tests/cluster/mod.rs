@@ -16,17 +16,15 @@
 //! not run, and a line says why.
 
 use super::installed::Installed;
-use selvedge::stack::{Tap, Wire};
-use selvedge::sync::Fifo;
-use selvedge_core::{now, spawn};
-use selvedge_io::EventLoop;
-use selvedge_io::time::sleep_until;
-use std::io::{BufRead, BufReader, Write};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// How long a frame is on its way.
 const DELAY: Duration = Duration::from_micros(500);
@@ -210,41 +208,54 @@ const READY: &str = "ready";
 /// Carries frames between the two devices that the arguments name, until it is killed.
 pub(crate) fn relay() {
     let names: Vec<String> = std::env::args().skip(1).collect();
-    let main = async move {
-        let ends = [&names[0], &names[1]].map(|name| Tap::open(name).map(Arc::new));
-        let (first, second) = match ends {
-            [Ok(first), Ok(second)] => (first, second),
-            [Err(error), _] | [_, Err(error)] => return println!("{error}"),
-        };
-        println!("{READY}");
-        std::io::stdout().flush().expect("the parent process reads it");
-        let there = spawn(carry(first.clone(), second.clone()));
-        carry(second, first).await;
-        drop(there);
+    let (first, second) = match [&names[0], &names[1]].map(|name| tap(name)) {
+        [Ok(first), Ok(second)] => (first, second),
+        [Err(error), _] | [_, Err(error)] => return println!("{error}"),
     };
-    let mut events = EventLoop::new().expect("the kernel has descriptors");
-    selvedge_core::round_robin_over(&mut events, main).expect("no deadlock");
+    println!("{READY}");
+    io::stdout().flush().expect("the parent process reads it");
+    thread::scope(|scope| {
+        scope.spawn(|| carry(&first, &second));
+        carry(&second, &first);
+    });
 }
 
 /// Carries the frames of one direction. Each takes [`DELAY`], and one of [`LOST_OF`] is lost.
-async fn carry(from: Arc<Tap>, to: Arc<Tap>) {
-    let line = Arc::new(Fifo::new());
-    let end = line.clone();
-    let far = spawn(async move {
-        loop {
-            let (due, frame): (_, Vec<u8>) = end.take().await;
-            sleep_until(due).await;
-            to.send(&frame);
-        }
-    });
-    let mut count = 0_u64;
-    while let Ok(frames) = from.receive().await {
-        for frame in frames {
-            count += 1;
+fn carry(mut from: &File, mut to: &File) {
+    let (line, far) = mpsc::channel::<(Instant, Vec<u8>)>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            for (due, frame) in far {
+                thread::sleep(due.saturating_duration_since(Instant::now()));
+                // A device that is not switched on takes no frames.
+                let _ = to.write(&frame);
+            }
+        });
+        let mut frame = [0; 2048];
+        for count in 1_u64.. {
+            let Ok(length) = from.read(&mut frame) else { return };
             if !count.is_multiple_of(LOST_OF) {
-                line.put((now() + DELAY, frame));
+                let sent = line.send((Instant::now() + DELAY, frame[..length].to_vec()));
+                sent.expect("the other OS thread takes all");
             }
         }
+    });
+}
+
+/// Makes a TAP device of that name.
+#[expect(unsafe_code, reason = "a request to the device's driver")]
+fn tap(name: &str) -> io::Result<File> {
+    let device = File::options().read(true).write(true).open("/dev/net/tun")?;
+    let kind = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
+    let ifr_ifru = libc::__c_anonymous_ifr_ifru { ifru_flags: kind };
+    let mut request = libc::ifreq { ifr_name: [0; libc::IFNAMSIZ], ifr_ifru };
+    for (to, from) in request.ifr_name[..libc::IFNAMSIZ - 1].iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
     }
-    drop(far);
+    // SAFETY: `TUNSETIFF` reads and writes one `ifreq`. `request` is one, which this function has
+    // filled, and it lives until the call returns; `device` is open, by `open` above.
+    match unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) } {
+        0 => Ok(device),
+        _ => Err(io::Error::last_os_error()),
+    }
 }

@@ -48,12 +48,12 @@ async fn all_of_them(world: &Communicator) -> Result<(), Error> {
     assert_eq!(pair, [size as u32, (0..size as u32).sum()]);
 
     let own = world.reduce_scatter((0..size).map(|place| place + rank).collect(), op::sum).await?;
-    assert_eq!(own, (0..size).map(|from| rank + from).sum::<usize>());
+    assert_eq!(own, (0..size).map(|from| rank + from).sum());
     let mine = Parts::from((0..size).map(|place| vec![1_i64; place]).collect::<Vec<_>>());
     let own = world.reduce_scatter_parts(mine, op::sum).await?;
     assert_eq!(own, vec![size as i64; rank]);
 
-    assert_eq!(world.scan(rank + 1, op::sum).await?, (1..=rank + 1).sum::<usize>());
+    assert_eq!(world.scan(rank + 1, op::sum).await?, (1..=rank + 1).sum());
     assert_eq!(world.exscan(rank + 1, op::sum).await?, (rank > 0).then(|| (1..=rank).sum()));
     let mut row = [rank as i32, 1];
     world.scan_into(&mut row, op::sum).await?;

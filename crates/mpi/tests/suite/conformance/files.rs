@@ -43,7 +43,7 @@ cases! {
         assert_eq!(file.read_at(begin(next), 10 + next).await?, vec![next as u8; 10 + next]);
         // The last rank's part, and what is behind it.
         assert_eq!(file.read_at_all(begin(3), 100).await?, [3; 13]);
-        assert_eq!(file.read_at(begin(size), 1).await?, [0_u8; 0]);
+        assert_eq!(file.read_at(begin(size), 1).await?, []);
         file.close().await?;
     }
 

@@ -41,9 +41,9 @@ async fn all_of_them(world: &Communicator, count: usize) -> Result<(), Error> {
     assert_eq!(inter.allgather(rank).await?, others.clone().collect::<Vec<_>>());
     let came = inter.alltoall(others.clone().map(|to| (rank, to)).collect()).await?;
     assert_eq!(came, others.clone().map(|from| (from, rank)).collect::<Vec<_>>());
-    assert_eq!(inter.allreduce(rank, op::sum).await?, others.sum::<usize>());
+    assert_eq!(inter.allreduce(rank, op::sum).await?, others.sum());
     // The ranks of a group have a communicator beside it.
-    assert_eq!(inter.local().allreduce(rank, op::sum).await?, mine.sum::<usize>());
+    assert_eq!(inter.local().allreduce(rank, op::sum).await?, mine.sum());
     Ok(())
 }
 

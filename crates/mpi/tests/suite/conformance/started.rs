@@ -21,8 +21,8 @@ async fn all_at_once(world: &Communicator, root: usize) -> Result<(), Error> {
     let exscan = world.iexscan(rank + 1, op::sum);
 
     assert_eq!(exscan.await?, (rank > 0).then(|| (1..=rank).sum()));
-    assert_eq!(scan.await?, (1..=rank + 1).sum::<usize>());
-    assert_eq!(reduce_scatter.await?, (0..size).map(|from| rank + from).sum::<usize>());
+    assert_eq!(scan.await?, (1..=rank + 1).sum());
+    assert_eq!(reduce_scatter.await?, (0..size).map(|from| rank + from).sum());
     assert_eq!(allreduce.await?, size - 1);
     let text = (0..size).map(|rank| rank.to_string()).collect::<String>();
     assert_eq!(reduce.await?, (rank == root).then_some(text));
