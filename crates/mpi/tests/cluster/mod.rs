@@ -116,54 +116,27 @@ impl Cluster {
         let agent = self.agent();
         let agent = agent.to_str().expect("the path is a text");
         let hosts = HOSTS.join(",");
-        let on_line = "btl_tcp_if_include";
+        // Open MPI 5 has a launcher with options of its own.
+        let (set, shell) = match mpi.bears_deaths.is_some() {
+            true => ("--prtemca", "plm_ssh_agent"),
+            false => ("--mca", "plm_rsh_agent"),
+        };
         let options = match mpi.is_open_mpi {
-            true if mpi.bears_deaths.is_some() => vec![
-                "--prtemca",
-                "plm_ssh_agent",
-                agent,
-                "--prtemca",
-                "oob_tcp_if_include",
-                NETWORK,
-                "--mca",
-                "pml",
-                "ob1",
-                "--mca",
-                "btl",
-                "tcp,self",
-                "--mca",
-                on_line,
-                NETWORK,
-                "--host",
-                &hosts,
-                "--map-by",
-                "node",
-            ],
-            true => vec![
-                "--mca",
-                "plm_rsh_agent",
-                agent,
-                "--mca",
-                "oob_tcp_if_include",
-                NETWORK,
-                "--mca",
-                "btl",
-                "tcp,self",
-                "--mca",
-                on_line,
-                NETWORK,
-                "--host",
-                &hosts,
-            ],
+            true => [
+                &[set, shell, agent, set, "oob_tcp_if_include", NETWORK][..],
+                &["--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", NETWORK],
+                &["--host", &hosts, "--map-by", "node"],
+            ]
+            .concat(),
             false => vec!["-launcher", "ssh", "-launcher-exec", agent, "-hosts", &hosts],
         };
         let job = mpi.job(2, &options);
         let mut whole = Command::new("ip");
         let name = &self.names[0];
-        whole.args(["netns", "exec", name, "unshare", "--uts", "sh", "-c"]);
+        whole.args(["netns", "exec", name]).args(APART).args(["sh", "-c"]);
         // MPICH may have UCX besides, which hangs on this line: see `runs`.
         whole.envs([("MPIR_CVAR_CH4_NETMOD", "ofi"), ("FI_PROVIDER", "tcp")]);
-        whole.args(["hostname \"$0\"; exec \"$@\"", name]).arg(job.get_program()).args(job.get_args());
+        whole.args([&format!("{BEGIN} \"$0\"; \"$@\""), name]).arg(job.get_program()).args(job.get_args());
         for (variable, value) in job.get_envs() {
             match value {
                 Some(value) => whole.env(variable, value),
