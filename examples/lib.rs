@@ -15,6 +15,8 @@
 //! | `foreign` | channels and combinators of the `futures` crate in our threads |
 //! | `futures_io` | code for the traits of `futures-io` on our sockets |
 //! | `hyper_server` | hyper's server and client, each connection a thread |
+//! | `axum_app` | an axum application as it is, on our threads and sockets |
+//! | `tokio_host` | an application of ours under hyper, on tokio's runtime |
 //! | `rustls_echo` | TLS by rustls |
 //! | `seeing` | a dump of all threads, counters, a timeline, and a watchdog |
 //! | `workers` | one scheduler for each core |

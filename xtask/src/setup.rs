@@ -114,6 +114,18 @@ const PROGRAMS: &[Program] = &[
         need: Need::Optional,
     },
     Program {
+        name: "/usr/lib/python3/dist-packages/prometheus_client/parser.py",
+        package: "python3-prometheus-client",
+        purpose: "reads the server's metrics in its tests",
+        need: Need::Optional,
+    },
+    Program {
+        name: "websockify",
+        package: "websockify",
+        purpose: "an application with WebSockets behind the server in its tests",
+        need: Need::Optional,
+    },
+    Program {
         name: "slowhttptest",
         package: "slowhttptest",
         purpose: "slow clients in the server's tests",

@@ -25,8 +25,8 @@ const OPACITY: Long = Long { test: "opacity", variable: "PROBE_SECONDS" };
 pub(crate) const CHECKED: &str = "checked";
 
 /// Runs the list of a night, each part for this number of seconds: the web server, the runtime,
-/// transactions, graphs, builds that are killed, the fuzz targets, and real projects beside ninja.
-/// A part runs also after another has failed.
+/// transactions, graphs, messages between ranks, builds that are killed, the fuzz targets, and real
+/// projects beside ninja. A part runs also after another has failed.
 ///
 /// # Errors
 /// The parts that failed, with their errors.
@@ -38,6 +38,7 @@ pub(crate) fn night(seconds: &str) -> Result<(), String> {
         ("opacity", OPACITY.run(seconds)),
         ("graphs", graphs(seconds)),
         ("graphs over ranks", graphs_over_ranks(seconds)),
+        ("messages", messages(seconds)),
         ("kills", kills(seconds)),
         ("fuzz", fuzz::run(seconds, None)),
         ("projects", projects::run(seconds, &[])),
@@ -56,6 +57,12 @@ fn graphs(seconds: &str) -> Result<(), String> {
 /// The graphs over ranks, each under 1,000 seeds, with messages that take time: some minutes too.
 fn graphs_over_ranks(seconds: &str) -> Result<(), String> {
     suite("graphs over ranks", "selvedge-distributed", &[], ("DISTRIBUTED_SEEDS", "1000"), seconds)
+}
+
+/// Memory over 10^7 messages between ranks: a minute.
+fn messages(seconds: &str) -> Result<(), String> {
+    let words = ["--", "--nocapture", "memory_is_constant_over_many_messages"];
+    suite("messages", "selvedge-mpi", &words, ("MPI_MESSAGES", "10000000"), seconds)
 }
 
 /// Builds that are killed at random moments.

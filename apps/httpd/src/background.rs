@@ -90,6 +90,14 @@ impl Reports {
         Ok(Reports { report: path.map(open).transpose()?, nowhere })
     }
 
+    /// The file for the reports of a server that runs already, in place of the former one.
+    ///
+    /// # Errors
+    /// With the path in the message.
+    pub(crate) fn replacing(path: &Path) -> Result<Reports, StartupError> {
+        Ok(Reports { report: Some(open_own(File::options().append(true), path)?), nowhere: None })
+    }
+
     /// The server serves: a daemon says so, and lets go of the streams that it was started with.
     ///
     /// # Errors

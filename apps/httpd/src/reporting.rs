@@ -10,6 +10,7 @@ use std::env;
 use std::fmt;
 use std::io::Write;
 use std::process;
+use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 /// How the lines look.
@@ -20,15 +21,20 @@ enum LineStyle {
     Journal,
 }
 
+/// The least of the reports that are written, and how their lines look. A reload changes both.
+static WRITTEN: Mutex<(Severity, LineStyle)> = Mutex::new((Severity::Notice, LineStyle::Command));
+
 /// From now on the reports up to `least` go to the standard error stream. `is_file` says that a
-/// file takes the lines.
+/// file takes the lines. Later calls change both.
 pub(crate) fn begin(least: Severity, is_file: bool) {
     let style = match (is_file, env::var_os("JOURNAL_STREAM")) {
         (true, _) => LineStyle::File,
         (false, Some(_)) => LineStyle::Journal,
         (false, None) => LineStyle::Command,
     };
-    report_to(move |severity, message| {
+    *WRITTEN.lock().unwrap_or_else(PoisonError::into_inner) = (least, style);
+    report_to(|severity, message| {
+        let (least, style) = *WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
         if severity <= least {
             // The stream may be closed, and there is no other place for the words.
             let _ = std::io::stderr().write_all(line(style, SystemTime::now(), severity, message).as_bytes());

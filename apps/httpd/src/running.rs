@@ -6,6 +6,7 @@
 //! commands.
 
 mod hearing;
+mod logs;
 mod server;
 mod worker;
 
@@ -19,11 +20,11 @@ use crate::startup_error::StartupError;
 use crate::takeover::{HandedFiles, HandedName, Predecessor};
 use crate::{descriptors, prefork, privileges, reporting, systemd};
 use hearing::hear;
+use logs::open_log;
 use selvedge_core::round_robin_over;
 use selvedge_http::request::Limits;
 use selvedge_http::{
-    BlockCache, Config, DocumentRoot, HandlerLimits, LogFile, Metrics, Reload, Routing, Severity, Stop,
-    report,
+    BlockCache, Config, DocumentRoot, HandlerLimits, Metrics, Reload, Routing, Severity, Stop, report,
 };
 use selvedge_io::EventLoop;
 use selvedge_io::net::UnixListener;
@@ -63,7 +64,7 @@ pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Re
     let program = std::env::current_exe()?;
     let mut none = HandedFiles::default();
     let handed = predecessor.as_mut().map_or(&mut none, |predecessor| &mut predecessor.files);
-    let log = log(&options, &process, handed)?;
+    let log = open_log(&options, &process, handed)?.map(Arc::new);
     let config = config(&options, workers)?;
     selvedge_see::name_panics();
     let several = prefork::is_one_of_several();
@@ -95,7 +96,6 @@ pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Re
     let server = Server {
         site,
         config,
-        log,
         drain: options.drain,
         stop: Stop::new(),
         reload: Reload::new(),
@@ -108,7 +108,8 @@ pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Re
             beats: (0..watched).map(|_| AtomicU64::new(0)).collect(),
             urls: bound.urls.clone(),
             is_stacked: stack.is_some(),
-            started: Some((options, process)),
+            log: Mutex::new(log),
+            started: Mutex::new(Some((options, process))),
             ..Changeable::default()
         }),
     };
@@ -160,7 +161,8 @@ fn run_workers(server: &Server, listeners: Vec<Listeners>) -> Result<(), Startup
             worker(server.clone(), index, listeners)
         },
     );
-    if let Some(lost) = server.log.as_ref().map(|log| log.lost_lines()).filter(|&lost| lost > 0) {
+    let log = lock(&server.shared.log).clone();
+    if let Some(lost) = log.map(|log| log.lost_lines()).filter(|&lost| lost > 0) {
         report(Severity::Error, format_args!("{lost} lines of the access log were lost in all"));
     }
     ended.map_err(StartupError::other)?.into_iter().collect()
@@ -239,22 +241,6 @@ fn hear_to_the_end(signals: Signals, socket: Option<UnixListener>, server: Serve
         }
     })?;
     Ok(())
-}
-
-fn log(
-    options: &Options,
-    process: &ProcessSettings,
-    handed: &mut HandedFiles,
-) -> Result<Option<Arc<LogFile>>, StartupError> {
-    let log = match &options.log {
-        Log::Off => return Ok(None),
-        Log::Stdout => LogFile::stdout()?,
-        Log::File(path) => match handed.take_file(&HandedName::Log(path.clone())) {
-            Some(file) => LogFile::opened(path, file),
-            None => LogFile::open(path).map_err(StartupError::naming("--log"))?,
-        },
-    };
-    Ok(Some(Arc::new(log.with_format(process.format.clone()).with_rotation(process.rotation))))
 }
 
 /// The configuration of each of `workers` workers, with the process's descriptors shared out among

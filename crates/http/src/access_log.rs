@@ -158,6 +158,13 @@ impl LogFile {
         LogFile { path, format: None, rotation: Rotation::default(), state, lost: Arc::default(), pool }
     }
 
+    /// Takes the place of `other`: the lost lines of both are counted together.
+    #[must_use]
+    pub fn after(mut self, other: &LogFile) -> LogFile {
+        self.lost = other.lost.clone();
+        self
+    }
+
     /// With lines in this format.
     pub fn with_format(mut self, format: LogFormat) -> LogFile {
         self.format = Some(format).filter(|format| *format != LogFormat::Combined);

@@ -65,6 +65,10 @@ pub(crate) struct CacheCounters {
     pub(crate) misses: AtomicU64,
     pub(crate) files: AtomicU64,
     pub(crate) bytes: AtomicU64,
+    /// Files that were compressed.
+    pub(crate) compressed: AtomicU64,
+    /// Replies from a file that had been compressed before.
+    pub(crate) compressed_hits: AtomicU64,
 }
 
 /// What a connection waits for that does not wait for a request.
@@ -150,8 +154,8 @@ struct CounterSums {
     connections: u64,
     accepted: u64,
     refused: [u64; 4],
-    /// Hits, misses, files, bytes.
-    cached: [u64; 4],
+    /// Hits, misses, files, bytes, compressed, compressed before.
+    cached: [u64; 6],
     waiting: [u64; WAITS.len()],
     workers: usize,
 }
@@ -224,8 +228,9 @@ impl Metrics {
             let Refusals { rate, access, password, connections } = &worker.refused;
             let refused = [rate, access, password, connections].map(|counter| counter.load(Relaxed));
             sums.refused.iter_mut().zip(refused).for_each(|(sum, n)| *sum += n);
-            let CacheCounters { hits, misses, files, bytes } = &worker.cached;
-            let cached = [hits, misses, files, bytes].map(|counter| counter.load(Relaxed));
+            let CacheCounters { hits, misses, files, bytes, compressed, compressed_hits } = &worker.cached;
+            let cached = [hits, misses, files, bytes, compressed, compressed_hits];
+            let cached = cached.map(|counter| counter.load(Relaxed));
             sums.cached.iter_mut().zip(cached).for_each(|(sum, n)| *sum += n);
             add_all(&mut sums.waiting, &worker.waiting);
         }
@@ -258,7 +263,7 @@ impl Metrics {
         let refused = REASONS.into_iter().zip(sums.refused);
         let reloads = self.reloads.iter().map(|count| count.load(Relaxed));
         let reloads = ["taken", "refused"].into_iter().zip(reloads);
-        let [hits, misses, files, bytes] = sums.cached;
+        let [hits, misses, files, bytes, compressed, compressed_hits] = sums.cached;
         let mut families = vec![
             family("uptime_seconds", one(uptime), "Seconds since the server began."),
             family(
@@ -274,6 +279,12 @@ impl Metrics {
             family("file_cache_misses_total", one(misses), "Files that a worker looked up in a directory."),
             family("file_cache_files", one(files), "Files in the caches of all workers."),
             family("file_cache_bytes", one(bytes), "Bytes of memory of the files in the caches."),
+            family("compressions_total", one(compressed), "Files that were compressed for a client."),
+            family(
+                "compressed_hits_total",
+                one(compressed_hits),
+                "Replies from a file that had been compressed before.",
+            ),
             family("refused_total", by("reason", refused), "Requests and connections that a rule refused."),
             family("reloads_total", by("result", reloads), "Configurations read while the server ran."),
             family(
@@ -333,8 +344,9 @@ impl Metrics {
         text
     }
 
-    /// The state of the server as a page. It loads itself again every five seconds.
-    pub fn page(&self, routing: &Routing) -> String {
+    /// The state of the server as a page, with the routes if there are some. It loads itself again
+    /// every five seconds.
+    pub fn page(&self, routing: Option<&Routing>) -> String {
         let sums = self.sums();
         let mut page = format!(
             "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
@@ -378,20 +390,28 @@ impl Metrics {
         bars(&mut page, REASONS.iter().map(|reason| (*reason).to_owned()).zip(sums.refused));
         page.push_str("</table>\n");
         self.own().iter().for_each(|metric| metric.put_table(&mut page));
-        page.push_str("<h2>Routes</h2>\n<table>\n<thead><tr><th>Host<th>Path<th>Action\n<tbody>\n");
-        for (host, route) in routing.table.routes() {
-            let names = if host.names.is_empty() { "any".to_owned() } else { host.names.join(" ") };
-            let _ = writeln!(
-                page,
-                "<tr><td>{}<td>{}<td>{}",
-                escaped(&names),
-                escaped(&route.pattern.to_string()),
-                escaped(&route.action.to_string())
-            );
+        if let Some(routing) = routing {
+            put_routes(routing, &mut page);
         }
-        page.push_str("</table>\n</html>\n");
+        page.push_str("</html>\n");
         page
     }
+}
+
+/// Appends a table of the routes.
+fn put_routes(routing: &Routing, page: &mut String) {
+    page.push_str("<h2>Routes</h2>\n<table>\n<thead><tr><th>Host<th>Path<th>Action\n<tbody>\n");
+    for (host, route) in routing.table.routes() {
+        let names = if host.names.is_empty() { "any".to_owned() } else { host.names.join(" ") };
+        let _ = writeln!(
+            page,
+            "<tr><td>{}<td>{}<td>{}",
+            escaped(&names),
+            escaped(&route.pattern.to_string()),
+            escaped(&route.action.to_string())
+        );
+    }
+    page.push_str("</table>\n");
 }
 
 /// Counters of one name, each with its labels.
@@ -443,7 +463,7 @@ impl CounterSums {
 
     /// What became of the caches of files, in words.
     fn told_cache(&self) -> String {
-        let [hits, misses, files, bytes] = self.cached;
+        let [hits, misses, files, bytes, ..] = self.cached;
         format!("{files} of {}B, {hits} hits, {misses} misses", size(bytes))
     }
 }

@@ -37,11 +37,13 @@ use crate::error_page::{self, Extra};
 use crate::files::{Files, Resource, answer_with};
 use crate::metrics::{Metrics, WorkerMetrics, add};
 use crate::mime;
+use crate::own_page;
 use crate::request::{Method, Request};
 use crate::responder::{Handled, Reply, Rest, Terms};
 use crate::response::Writer;
 use crate::routing::{RoutePlace, Routing};
 use crate::status::Status;
+use crate::status_page::{PAGE_KIND, PROMETHEUS_KIND};
 use crate::target;
 use selvedge_core::{Time, now};
 use selvedge_handler::DynHandler;
@@ -284,12 +286,12 @@ impl Routed {
                 self.error(status, place, visit, out)
             }
             RouteAction::Status => {
-                let text = self.metrics.page(&routing);
-                Ok(own_page("text/html; charset=utf-8", &text, visit, out))
+                let text = self.metrics.page(Some(&routing));
+                Ok(own_page::put(PAGE_KIND, &text, request, visit.terms, out))
             }
             RouteAction::Metrics => {
                 let text = self.metrics.prometheus();
-                Ok(own_page("text/plain; version=0.0.4; charset=utf-8", &text, visit, out))
+                Ok(own_page::put(PROMETHEUS_KIND, &text, request, visit.terms, out))
             }
             RouteAction::Directory(directory) => {
                 self.directory(directory, &matched, place, &path, visit, out)
@@ -463,6 +465,7 @@ impl Routed {
             return Ok(None);
         };
         if let Some(packed) = self.compressed.get(at, &candidate.key, coding, file.identity) {
+            add(&self.counters.cached.compressed_hits, u64::from(packed.is_some()));
             return Ok(packed.map(|packed| (coding, packed)));
         }
         let learned = visit.learned.iter_mut().find_map(|learned| match learned {
@@ -471,6 +474,7 @@ impl Routed {
         });
         match learned {
             Some(packed) => {
+                add(&self.counters.cached.compressed, 1);
                 let second = visit.terms.clock.second();
                 let packed = packed.map(|bytes| Rc::new(file.packed(bytes, kind, coding as u64 + 1, second)));
                 self.compressed.insert(at, &candidate.key, coding, file.identity, packed.clone());
@@ -524,7 +528,7 @@ impl Routed {
         if directory.listing == Listing::Html {
             visit.fields.append("Vary", "Accept");
         }
-        Ok(own_page(kind, &text, visit, out))
+        Ok(own_page::put(kind, &text, visit.request, visit.terms, out))
     }
 
     /// The page for an error: the route's own, if it has one.
@@ -574,28 +578,6 @@ fn page(status: Status, extra: Extra<'_>, visit: &mut RoutedVisit<'_, '_>, out: 
     let Terms { persistence, clock, .. } = visit.terms;
     let content_bytes = error_page::put(status, extra, visit.request.method, *persistence, clock, out);
     Reply { status, content_bytes, rest: Rest::Nothing }
-}
-
-/// A page of text with status 200.
-fn own_page(kind: &str, text: &str, visit: &mut RoutedVisit<'_, '_>, out: &mut Vec<u8>) -> Reply {
-    if let Some(status) = error_page::instead_of_file(visit.request) {
-        return page(status, Extra::None, visit, out);
-    }
-    let Terms { persistence, clock, .. } = visit.terms;
-    let head = Writer::begin(Status::OK, clock, out)
-        .field("Content-Type", kind.as_bytes())
-        .number("Content-Length", text.len() as u64)
-        .field("Cache-Control", b"no-cache");
-    head.end(*persistence);
-    let is_head = visit.request.method == Method::Head;
-    if !is_head {
-        out.extend_from_slice(text.as_bytes());
-    }
-    Reply {
-        status: Status::OK,
-        content_bytes: if is_head { 0 } else { text.len() as u64 },
-        rest: Rest::Nothing,
-    }
 }
 
 /// A file as the page for an error.

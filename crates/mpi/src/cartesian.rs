@@ -4,7 +4,7 @@
 //! It is made of a communicator of its own (`split.rs`), and `collective/neighbours.rs` has the
 //! messages.
 
-use crate::collective::{CollectiveKind, CollectiveRound};
+use crate::collective::{CollectiveKind, CollectiveRound, Neighbours, value_of};
 use crate::communicator::Communicator;
 use crate::error::{Error, ErrorClass};
 use crate::group::Group;
@@ -199,8 +199,8 @@ impl<const N: usize> Cartesian<N> {
         let call = self.communicator.call("neighbour_allgather");
         async move {
             let kind = CollectiveKind::NeighbourAllgather;
-            let round = CollectiveRound::begin(&self.communicator, call, kind, 0)?;
-            round.alltoall_neighbours(&self.neighbours(), vec![value; 2 * N]).await
+            let round = CollectiveRound::begin_with(&self.communicator, call, kind, 0, value_of::<T>)?;
+            round.alltoall_neighbours(Neighbours::of_grid(self.neighbours()), vec![value; 2 * N]).await
         }
     }
 
@@ -225,12 +225,8 @@ impl<const N: usize> Cartesian<N> {
         let call = self.communicator.call("neighbour_alltoall");
         async move {
             let kind = CollectiveKind::NeighbourAlltoall;
-            let round = CollectiveRound::begin(&self.communicator, call, kind, 0)?;
-            if values.len() != 2 * N {
-                let text = format!("there are {} values for {} neighbours", values.len(), 2 * N);
-                return Err(call.error(ErrorClass::Count, text));
-            }
-            round.alltoall_neighbours(&self.neighbours(), values).await
+            let round = CollectiveRound::begin_with(&self.communicator, call, kind, 0, value_of::<T>)?;
+            round.alltoall_neighbours(Neighbours::of_grid(self.neighbours()), values).await
         }
     }
 }

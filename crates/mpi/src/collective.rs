@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `collective.rs` | what each operation needs: its messages, and the check that all ranks call the same one |
 //! | `collective/algorithms.rs` | how the messages go, once for both interfaces |
+//! | `collective/content.rs` | what a rank gives, in words for that check |
 //! | `collective/simple.rs` | the operations on values |
 //! | `collective/started.rs` | the same without waiting for their end |
 //! | `collective/values.rs` | what these two files have in common |
@@ -14,7 +15,7 @@
 //! | `collective/start_line.rs` | the way from such a collective to its thread |
 //! | `collective/elements.rs` | what these three files have in common |
 //! | `collective/inter.rs` | the operations between two groups |
-//! | `collective/neighbours.rs` | those of each rank with its neighbours in a grid |
+//! | `collective/neighbours.rs` | those of each rank with its neighbours in a grid or graph |
 //! | `collective/parts.rs` | elements in a part for each rank: [`Parts`] |
 //!
 //! # How operations are kept apart
@@ -29,6 +30,7 @@
 //! the bits of the loop over the gathered values.
 
 mod algorithms;
+mod content;
 mod elements;
 mod fast;
 mod inter;
@@ -49,7 +51,9 @@ use crate::error::{CallSite, Error, ErrorClass};
 use crate::lane::MessageLane;
 use crate::payload::{ReceivedPayload, SentPayload, Value, open, pack};
 use crate::tag::{Source, Tags};
+pub(crate) use content::{elements_of, value_of};
 pub use inter::InterRoot;
+pub(crate) use neighbours::Neighbours;
 pub use parts::Parts;
 pub use persistent::PersistentCollective;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,7 +71,7 @@ const NAMES: [&str; 28] = [
     "reduce_scatter",
     "scan",
     "exscan",
-    "split, dup, create, cartesian, intercommunicator or merge",
+    "split, dup, create, cartesian, neighbourhood, intercommunicator or merge",
     "agree",
     "shrink",
     "neighbour_allgather",
@@ -128,6 +132,8 @@ pub(crate) struct CollectiveRound {
     lane: MessageLane,
     /// The sends that are not over.
     sends: Vec<(usize, Underway)>,
+    /// What this rank gives, where the ranks compare their calls.
+    content: String,
     /// Whether the calls of the other ranks are still to be compared with this one.
     is_unchecked: AtomicBool,
 }
@@ -143,38 +149,51 @@ impl CollectiveRound {
         operation: CollectiveKind,
         root: usize,
     ) -> Result<CollectiveRound, Error> {
-        communicator.check_rank(root, call, ErrorClass::Root)?;
-        CollectiveRound::begin_across(communicator, call, operation, root)
+        CollectiveRound::begin_with(communicator, call, operation, root, String::new)
     }
 
-    /// As [`begin`](Self::begin), where the root may be in either of two groups.
+    /// As [`begin`](Self::begin). `content` says what this rank gives, if that is to be compared.
+    pub(crate) fn begin_with(
+        communicator: &Communicator,
+        call: CallSite,
+        operation: CollectiveKind,
+        root: usize,
+        content: impl FnOnce() -> String,
+    ) -> Result<CollectiveRound, Error> {
+        communicator.check_rank(root, call, ErrorClass::Root)?;
+        CollectiveRound::begin_across(communicator, call, operation, root, content)
+    }
+
+    /// As [`begin_with`](Self::begin_with), where the root may be in either of two groups.
     pub(crate) fn begin_across(
         communicator: &Communicator,
         call: CallSite,
         operation: CollectiveKind,
         root: usize,
+        content: impl FnOnce() -> String,
     ) -> Result<CollectiveRound, Error> {
         let mark = (operation as u32) << ROOT_BITS | root as u32 & ((1 << ROOT_BITS) - 1);
         let lane = communicator.next_collective(mark);
         communicator.check_revoked(call, lane)?;
         let mut round = CollectiveRound::with(communicator, call, lane);
         if communicator.checks_collectives() {
-            round.tell_the_call()?;
+            round.tell_the_call(content())?;
         }
         Ok(round)
     }
 
     fn with(communicator: &Communicator, call: CallSite, lane: MessageLane) -> CollectiveRound {
         let (communicator, is_unchecked) = (communicator.clone(), AtomicBool::new(false));
-        CollectiveRound { communicator, call, lane, sends: Vec::new(), is_unchecked }
+        CollectiveRound { communicator, call, lane, sends: Vec::new(), content: String::new(), is_unchecked }
     }
 
-    /// Sends a message without a value to each other rank, before all messages of the operation:
-    /// its mark says what this rank calls.
-    fn tell_the_call(&mut self) -> Result<(), Error> {
+    /// Sends a message to each other rank, before all messages of the operation: its mark says what
+    /// this rank calls, and its value what this rank gives.
+    fn tell_the_call(&mut self, content: String) -> Result<(), Error> {
         for rank in self.others() {
-            self.send(rank, Value(()))?;
+            self.send(rank, Value(content.clone()))?;
         }
+        self.content = content;
         *self.is_unchecked.get_mut() = true;
         Ok(())
     }
@@ -186,7 +205,13 @@ impl CollectiveRound {
             return Ok(());
         }
         for rank in self.others() {
-            let Value(()) = self.recv_next(rank).await?;
+            let Value(theirs): Value<String> = self.recv_next(rank).await?;
+            let mine = &self.content;
+            if !theirs.is_empty() && !mine.is_empty() && theirs != *mine {
+                let call = named(self.lane.mark);
+                let text = format!("rank {rank} calls {call} with {theirs} where this rank has {mine}");
+                return Err(self.error(ErrorClass::Mismatch, text));
+            }
         }
         Ok(())
     }

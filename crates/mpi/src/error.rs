@@ -182,3 +182,44 @@ impl fmt::Debug for Error {
 }
 
 impl std::error::Error for Error {}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::ErrorClass::{self, *};
+
+    /// The class after this one. A class that is added does not compile without a place here.
+    fn next(class: ErrorClass) -> Option<ErrorClass> {
+        Some(match class {
+            Rank => Tag,
+            Tag => Root,
+            Root => Count,
+            Count => Buffer,
+            Buffer => Truncate,
+            Truncate => Type,
+            Type => Mismatch,
+            Mismatch => Group,
+            Group => Ended,
+            Ended => Revoked,
+            Revoked => Function,
+            Function => Join,
+            Join => Unsupported,
+            Unsupported => File,
+            File => return None,
+        })
+    }
+
+    /// The case `every_class` of the conformance suite provokes each.
+    #[test]
+    fn every_class_is_provoked() {
+        let cases = include_str!("../tests/suite/conformance/errors.rs");
+        let (_, case) = cases.split_once("every_class(2, world)").expect("the case is there");
+        let classes = std::iter::successors(Some(Rank), |class| next(*class));
+        let places = classes.map(|class| (class, case.find(&format!("seen.push((ErrorClass::{class:?}, "))));
+        let mut last = 0;
+        for (class, place) in places {
+            let place = place.unwrap_or_else(|| panic!("{class:?} is not provoked"));
+            assert!(place > last, "{class:?} is not in its place");
+            last = place;
+        }
+    }
+}

@@ -120,8 +120,11 @@ impl Communicator {
     /// # Cancellation
     /// No message is lost.
     #[doc(alias = "intoNewArray")]
+    #[doc(alias = "intoNewArray_")]
     #[doc(alias = "intoNewBS")]
+    #[doc(alias = "intoNewBS_")]
     #[doc(alias = "intoNewVal")]
+    #[doc(alias = "intoNewVal_")]
     #[doc(alias = "recvBS")]
     #[track_caller]
     pub fn recv_vec<T: Pod + Send>(
@@ -170,6 +173,7 @@ impl Communicator {
     /// As for [`send_slice`](Self::send_slice); the request has the error.
     #[doc(alias = "MPI_Isend")]
     #[doc(alias = "isendBS")]
+    #[doc(alias = "isendPtr")]
     #[track_caller]
     pub fn isend_vec<T: Pod + Send>(
         &self,
@@ -188,6 +192,7 @@ impl Communicator {
     ///
     /// # Errors
     /// As for [`recv_into`](Self::recv_into); the request has the error.
+    #[doc(alias = "irecvPtr")]
     #[doc(alias = "MPI_Irecv")]
     #[track_caller]
     pub fn irecv_into<T: Pod + Send>(

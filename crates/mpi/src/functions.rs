@@ -4,19 +4,22 @@
 //! A call is a message with the function's number and its serialised argument. Each rank has a
 //! thread that receives calls, in a communicator of its own, and spawns a thread for each.
 //!
+//! `functions/map.rs` has the tasks of a `map`, which the ranks steal from one another.
+//!
 //! All ranks must mean the same function by a number. So the start of a pool compares the names and
 //! the types of all functions, and between processes the programs too, because a function of the
 //! same name may do something else in another build.
+
+mod map;
 
 use crate::communicator::Communicator;
 use crate::error::{CallSite, Error, ErrorClass};
 use crate::payload::Message;
 use crate::tag::{ANY, Tag};
 use crate::wire;
+use map::{MAPS, MapMessage, MapServer};
 use selvedge_core::{JoinHandle, catch, spawn};
-use selvedge_scope::join_all;
 use std::any::type_name;
-use std::collections::VecDeque;
 use std::fmt;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -37,12 +40,8 @@ type Execution = Pin<Box<dyn Future<Output = CallResult> + Send>>;
 
 type Executable = Arc<dyn Fn(Vec<u8>) -> Execution + Send + Sync>;
 
-/// The tag of calls. Answers have larger ones.
+/// The tag of calls. That of [`MAPS`] is the next one, and answers have larger ones.
 const CALLS: Tag = Tag::UNIT;
-
-/// How many tasks of a `map` each rank has at the same time: one that it executes, and one that is
-/// there when it has done that.
-const AHEAD: usize = 2;
 
 /// Functions that the ranks of a program may call at one another.
 ///
@@ -157,9 +156,14 @@ impl Functions {
             let functions: Arc<[Executable]> =
                 self.entries.iter().map(|entry| entry.execute.clone()).collect();
             let busy = (0..comm.size()).map(|_| AtomicUsize::new(0)).collect();
-            let server = spawn(serve(comm.clone(), functions));
-            let server = Mutex::new(Some(server));
-            Ok(RankPool { shared: Arc::new(PoolInside { comm, next: AtomicU32::new(0), busy, server }) })
+            let next = Arc::new(AtomicU32::new(0));
+            let maps = MapServer::new(comm.clone(), functions.clone(), next.clone());
+            let servers = [
+                spawn(serve::<CallMessage>(comm.clone(), CALLS, execution(comm.clone(), functions))),
+                spawn(serve::<MapMessage>(comm.clone(), MAPS, move |from, order| maps.serve(from, order))),
+            ];
+            let servers = Mutex::new(Some(servers));
+            Ok(RankPool { shared: Arc::new(PoolInside { comm, next, busy, servers }) })
         }
     }
 
@@ -199,11 +203,11 @@ pub struct RankPool {
 
 struct PoolInside {
     comm: Communicator,
-    /// The number of the next call.
-    next: AtomicU32,
+    /// The number of the next answer.
+    next: Arc<AtomicU32>,
     /// How many calls of this rank each rank has not answered.
     busy: Box<[AtomicUsize]>,
-    server: Mutex<Option<JoinHandle<()>>>,
+    servers: Mutex<Option<[JoinHandle<()>; 2]>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -212,6 +216,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Counts a call as not answered while it lives.
 struct BusyRank<'p>(&'p AtomicUsize);
+
+impl BusyRank<'_> {
+    fn new(busy: &AtomicUsize) -> BusyRank<'_> {
+        busy.fetch_add(1, Ordering::Relaxed);
+        BusyRank(busy)
+    }
+}
 
 impl Drop for BusyRank<'_> {
     fn drop(&mut self) {
@@ -266,68 +277,6 @@ impl RankPool {
         spawn(self.call(rank.map_or(own, |(rank, _)| rank), function, argument))
     }
 
-    /// Calls a function for each of these arguments, and gives the results in their order. A
-    /// rank that has done a task takes the next one, so a slow rank has few. The tasks of a rank
-    /// that fails are done by others.
-    ///
-    /// # Errors
-    /// [`ErrorClass::Function`] if the function panics for one of them; [`ErrorClass::Ended`] if
-    /// all ranks have ended but this one and this one too.
-    #[track_caller]
-    pub fn map<A: Message, R: Message>(
-        &self,
-        function: RemoteFunction<A, R>,
-        arguments: impl IntoIterator<Item = A>,
-    ) -> impl Future<Output = Result<Vec<R>, Error>> + Send {
-        let (pool, call) = (self.clone(), self.shared.comm.call("map"));
-        let encoded: Result<VecDeque<_>, Error> = arguments
-            .into_iter()
-            .enumerate()
-            .map(|(at, argument)| Ok((at, encoded(call, &argument)?)))
-            .collect();
-        async move { pool.execute_all(call, function, encoded?).await }
-    }
-
-    async fn execute_all<A: Message, R: Message>(
-        &self,
-        call: CallSite,
-        function: RemoteFunction<A, R>,
-        tasks: VecDeque<(usize, Vec<u8>)>,
-    ) -> Result<Vec<R>, Error> {
-        let count = tasks.len();
-        let tasks = Mutex::new(tasks);
-        let results = Mutex::new((0..count).map(|_| None).collect::<Vec<Option<R>>>());
-        let mut ranks: Vec<usize> = (0..self.size()).collect();
-        while !lock(&tasks).is_empty() {
-            let lanes = ranks.iter().flat_map(|&rank| [rank; AHEAD]).map(|rank| {
-                let (tasks, results) = (&tasks, &results);
-                async move {
-                    loop {
-                        let Some((at, argument)) = lock(tasks).pop_front() else { return Ok(None) };
-                        match self.execute(call, rank, function, argument.clone()).await {
-                            Ok(result) => lock(results)[at] = Some(result),
-                            Err(error) if error.class() == ErrorClass::Ended => {
-                                lock(tasks).push_front((at, argument));
-                                return Ok(Some((rank, error)));
-                            }
-                            Err(error) => return Err(error),
-                        }
-                    }
-                }
-            });
-            for end in join_all(lanes).await {
-                if let Some((lost, error)) = end? {
-                    ranks.retain(|&rank| rank != lost);
-                    if ranks.is_empty() {
-                        return Err(error);
-                    }
-                }
-            }
-        }
-        let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Ok(results.into_iter().map(|result| result.expect("each task has been done")).collect())
-    }
-
     async fn execute<A: Message, R: Message>(
         &self,
         call: CallSite,
@@ -337,9 +286,8 @@ impl RankPool {
     ) -> Result<R, Error> {
         let PoolInside { comm, next, busy, .. } = &*self.shared;
         comm.check_rank(rank, call, ErrorClass::Rank)?;
-        let answer = Tag(next.fetch_add(1, Ordering::Relaxed) % Tag::MAX.0 + 1);
-        busy[rank].fetch_add(1, Ordering::Relaxed);
-        let _busy = BusyRank(&busy[rank]);
+        let answer = next_answer(next);
+        let _busy = BusyRank::new(&busy[rank]);
         let message: CallMessage = Some((function.number, answer.0, argument));
         comm.send(rank, CALLS, message).await?;
         let (result, _) = comm.recv::<CallResult>(rank, answer).await?;
@@ -353,13 +301,16 @@ impl RankPool {
     /// # Errors
     /// If a rank has failed.
     pub async fn finish(self) -> Result<(), Error> {
-        let PoolInside { comm, server, .. } = &*self.shared;
+        let PoolInside { comm, servers, .. } = &*self.shared;
         let all = comm.barrier().await;
-        let server = lock(server).take();
-        if let Some(server) = server {
-            comm.send(comm.rank(), CALLS, None::<(u32, u32, Vec<u8>)>).await?;
-            // It has ended by the message; a panic of it is told by its panic.
-            let _ = server.await;
+        let servers = lock(servers).take();
+        if let Some(servers) = servers {
+            comm.send::<CallMessage>(comm.rank(), CALLS, None).await?;
+            comm.send::<MapMessage>(comm.rank(), MAPS, None).await?;
+            for server in servers {
+                // It has ended by the message; a panic of it is told by its panic.
+                let _ = server.await;
+            }
         }
         all
     }
@@ -369,24 +320,40 @@ fn encoded<A: Message>(call: CallSite, argument: &A) -> Result<Vec<u8>, Error> {
     wire::encode(argument).map_err(|error| call.error(ErrorClass::Type, error.to_string()))
 }
 
-/// Executes what the ranks call.
-async fn serve(comm: Communicator, functions: Arc<[Executable]>) {
+/// The tag of an answer that a rank waits for.
+fn next_answer(next: &AtomicU32) -> Tag {
+    Tag(next.fetch_add(1, Ordering::Relaxed) % (Tag::MAX.0 - MAPS.0) + MAPS.0 + 1)
+}
+
+/// Does what the ranks ask for with this tag, until a message without content comes.
+async fn serve<M>(comm: Communicator, tag: Tag, answer: impl Fn(usize, M::Item) + Send)
+where
+    M: Message + IntoIterator,
+{
     let mut failed = 0;
     loop {
-        let (message, from) = match comm.recv::<CallMessage>(ANY, CALLS).await {
-            Ok((message, status)) => (message, status.source),
-            // The calls of the other ranks go on.
+        match comm.recv::<M>(ANY, tag).await {
+            Ok((message, status)) => match message.into_iter().next() {
+                Some(content) => answer(status.source, content),
+                None => return,
+            },
+            // The other ranks go on.
             Err(error) if error.class() == ErrorClass::Ended => match comm.acknowledge_failed().len() {
-                now if now > failed => {
-                    failed = now;
-                    continue;
-                }
+                now if now > failed => failed = now,
                 // This rank itself has ended.
                 _ => return,
             },
             Err(_) => return,
-        };
-        let Some((number, answer, argument)) = message else { return };
+        }
+    }
+}
+
+/// What a rank does with a call.
+fn execution(
+    comm: Communicator,
+    functions: Arc<[Executable]>,
+) -> impl Fn(usize, <CallMessage as IntoIterator>::Item) + Send {
+    move |from, (number, answer, argument)| {
         let execution = functions.get(number as usize).map(|function| function(argument));
         let comm = comm.clone();
         drop(spawn(async move {

@@ -7,6 +7,7 @@
 //! | values of any type that serde knows (the paper's simple interface) | [`send`](Communicator::send), [`ssend`](Communicator::ssend), [`recv`](Communicator::recv), [`sendrecv`](Communicator::sendrecv) |
 //! | elements of plain data (the paper's fast interface) | [`send_slice`](Communicator::send_slice), [`send_vec`](Communicator::send_vec), [`recv_into`](Communicator::recv_into), [`recv_vec`](Communicator::recv_vec), [`sendrecv_into`](Communicator::sendrecv_into) |
 //! | structs of a program as elements | [`Plain`] and its derive |
+//! | elements within a value, in one piece | [`raw`] |
 //! | operations that go on by themselves | [`isend`](Communicator::isend), [`issend`](Communicator::issend), [`irecv`](Communicator::irecv), [`isend_vec`](Communicator::isend_vec), [`irecv_into`](Communicator::irecv_into), [`Request`], [`wait_all`] |
 //! | looking before receiving | [`probe`](Communicator::probe), [`iprobe`](Communicator::iprobe), [`mprobe`](Communicator::mprobe), [`improbe`](Communicator::improbe) |
 //! | no rank, where a neighbour is missing | [`PROC_NULL`] |
@@ -17,6 +18,7 @@
 //! | the same operation again and again | [`send_init`](Communicator::send_init), [`recv_init`](Communicator::recv_init), [`allreduce_init`](Communicator::allreduce_init) and so on, [`PersistentCollective`] |
 //! | memory that other ranks read and change | [`window`](Communicator::window), [`Window`] |
 //! | ranks as a grid with neighbours | [`cartesian`](Communicator::cartesian), [`Cartesian`] |
+//! | ranks as a graph, in which each names its neighbours | [`neighbourhood`](Communicator::neighbourhood), [`Neighbourhood`] |
 //! | a file of all ranks (MPI-IO) | [`SharedFile`], [`FileView`] |
 //! | functions that other ranks execute | [`Functions`], [`RankPool::call`], [`RankPool::submit`], [`RankPool::map`] |
 //! | going on when a rank has ended | [`revoke`](Communicator::revoke), [`shrink`](Communicator::shrink), [`agree`](Communicator::agree), [`acknowledge_failed`](Communicator::acknowledge_failed) |
@@ -118,6 +120,7 @@ mod layout;
 pub mod libmpi;
 pub mod mailbox;
 mod matching;
+mod neighbourhood;
 pub mod op;
 mod patience;
 mod payload;
@@ -128,6 +131,7 @@ mod port;
 mod probe;
 #[allow(unsafe_code, reason = "it uses memory that processes share")]
 pub mod processes;
+pub mod raw;
 mod recovery;
 mod request;
 mod revocation;
@@ -157,6 +161,7 @@ pub use group::{ComparisonResult, Group};
 pub use info::Info;
 pub use intercommunicator::InterCommunicator;
 pub use layout::Layout;
+pub use neighbourhood::Neighbourhood;
 pub use payload::Message;
 pub use persistent::{PersistentReceive, PersistentSend};
 pub use plain::Plain;

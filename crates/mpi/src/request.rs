@@ -117,6 +117,7 @@ impl<T: Send + 'static> Request<T> {
     /// The result, if the operation is over. The result is given once; afterwards it is `None`.
     #[doc(alias = "MPI_Test")]
     #[doc(alias = "pollFuture")]
+    #[doc(alias = "requestNull")]
     #[doc(alias = "testPtr")]
     #[doc(alias = "getFutureStatus")]
     pub fn test(&mut self) -> Option<Result<T, Error>> {

@@ -34,6 +34,7 @@ impl Communicator {
     /// # })?.unwrap();
     /// # Ok::<(), selvedge::RunError>(())
     /// ```
+    #[doc(alias = "commNull")]
     #[doc(alias = "MPI_Comm_split")]
     #[track_caller]
     pub fn split(

@@ -199,10 +199,12 @@ impl Ranks {
         Ranks { is_delayed: true, ..self.in_process() }
     }
 
-    /// Compares what the ranks call before each collective: the operation and its root. If they
+    /// Compares what the ranks call before each collective: the operation and its root, the type of
+    /// its values or elements, and the number of elements where all ranks need the same. If they
     /// differ, the call is an error of class [`Mismatch`](crate::ErrorClass::Mismatch) on every
-    /// rank, and names both calls. Without this a rank may wait for ever for messages that the
-    /// others do not send, or go on and not notice it.
+    /// rank, and names both sides. Without this a rank may wait for ever for messages that the
+    /// others do not send, or go on and not notice it. Of persistent collectives the operation and
+    /// the root are compared.
     ///
     /// A call between two groups is checked within each of them. The check takes a message from
     /// each rank to each other one, so it is for tests. All ranks have it, or none.

@@ -4,19 +4,23 @@
 //! Run as a test, this program starts jobs of itself: one for each number of ranks that a case asks
 //! for. Without an MPI it says so, and runs those over shared memory.
 
+mod cluster;
 #[path = "suite/conformance/mod.rs"]
 mod conformance;
 mod installed;
 
+use cluster::Cluster;
 use conformance::all;
 use installed::{Installed, NONE, NONE_BEARS_DEATHS, installed};
 use rustix::process::{Pid, Signal, getpid, kill_process};
 use selvedge_core::sleep;
 use selvedge_io::EventLoop;
 use selvedge_mpi::processes::LocalJob;
-use selvedge_mpi::{Communicator, Error, ErrorClass, InterRoot, Port, Ranks, op};
+use selvedge_mpi::{Communicator, Error, ErrorClass, Functions, InterRoot, Port, Ranks, op};
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::File;
+use std::io::Write;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
@@ -32,6 +36,9 @@ const SOCKET: &str = "SELVEDGE_TEST_SOCKET";
 /// How long a job may run: far more than any needs.
 const JOB_LIMIT: Duration = Duration::from_secs(90);
 
+/// All cases of two ranks take more frames than this between two hosts.
+const FRAMES_MIN: u64 = 500;
+
 /// The jobs over an MPI of which two ranks are killed, each at another moment.
 const DEATHS: u64 = 6;
 
@@ -44,10 +51,15 @@ fn main() -> ExitCode {
         Ok("itself") => starts_itself(),
         Ok("checked") => run_with(Ranks::new(1).checked(), a_mismatch),
         Ok("recovery") => run(a_recovery),
+        Ok("builds") => run(other_builds),
         Ok("spawner") => run(spawns_programs),
         Ok("spawned") => run(is_spawned),
         Ok("server") => run(serves_other_worlds),
         Ok("client") => run(asks_another_world),
+        Ok("relay") => {
+            cluster::relay();
+            ExitCode::SUCCESS
+        }
         Ok(other) => panic!("no program is called {other}"),
         Err(_) => start_jobs(),
     }
@@ -114,6 +126,18 @@ async fn a_mismatch(world: Communicator) -> Result<(), Error> {
     assert_eq!(error.class(), ErrorClass::Mismatch, "{error}");
     assert_eq!(world.allgather(world.rank()).await?, [0, 1]);
     println!("rank {} has heard of it", world.rank());
+    Ok(())
+}
+
+/// The file of rank 1 differs from that of the other ranks: no rank gets a pool of functions.
+async fn other_builds(world: Communicator) -> Result<(), Error> {
+    let mut functions = Functions::new();
+    functions.register("square", async |number: u32| number * number);
+    let error = functions.start(&world).await.unwrap_err();
+    assert_eq!(error.class(), ErrorClass::Mismatch, "{error}");
+    let other = if world.rank() == 1 { 0 } else { 1 };
+    assert!(error.to_string().ends_with(&format!("rank {other} is another build of the program")), "{error}");
+    println!("rank {} has been refused", world.rank());
     Ok(())
 }
 
@@ -396,12 +420,45 @@ fn start_jobs() -> ExitCode {
             failed += deaths(mpi, options);
         }
     }
+    failed += on_two_hosts(&all);
     if all.is_empty() {
         println!("{NONE}");
     } else if all.iter().all(|mpi| mpi.bears_deaths.is_none()) {
         println!("{NONE_BEARS_DEATHS}");
     }
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The jobs of two ranks on two hosts. Gives the number of what failed.
+fn on_two_hosts(all: &[Installed]) -> usize {
+    let cluster = match Cluster::new(itself("relay")) {
+        Ok(cluster) => cluster,
+        Err(why) => {
+            println!("no two hosts can be made here, so no job ran between hosts: {why}");
+            return 0;
+        }
+    };
+    let mut failed = 0;
+    for mpi in all {
+        if !Cluster::runs(mpi) {
+            println!("{mpi}: no job ran on two hosts, because it has UCX alone");
+            continue;
+        }
+        let before = cluster.frames();
+        let program = itself("cases");
+        let mut job = cluster.job(mpi);
+        job.arg(program.get_program());
+        job.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let (succeeded, text) = output(vec![job], |_| {});
+        failed += count_cases(&format!("{mpi}, two hosts"), 2, succeeded, &text);
+        let frames = cluster.frames() - before;
+        println!("{mpi}: two hosts, {frames} frames");
+        if frames < FRAMES_MIN {
+            println!("{mpi}: the ranks did not talk over the network");
+            failed += 1;
+        }
+    }
+    failed
 }
 
 /// What else is to be seen of processes that share memory. Gives the number of what failed.
@@ -420,7 +477,7 @@ fn more_over_shared_memory() -> usize {
             failed += 1;
         }
     }
-    failed += spawned_programs() + worlds_that_meet();
+    failed += spawned_programs() + worlds_that_meet() + executables_that_differ() + no_such_engine();
     let mut command = itself("itself");
     command.args(["--ranks", "4"]);
     let (succeeded, text) = output(vec![command], |_| {});
@@ -464,6 +521,42 @@ fn spawned_programs() -> usize {
     let is_told = text.contains("of the ranks that it spawned, ");
     if succeeded || spawned != 2 || ended != 5 || !is_told {
         println!("shared memory: spawned programs:\n{text}");
+        return 1;
+    }
+    0
+}
+
+/// A job of which one rank is another executable: a copy with a byte more, at which the system does
+/// not look. Gives the number of what failed.
+fn executables_that_differ() -> usize {
+    let copy = std::env::temp_dir().join(format!("selvedge-build-{}", std::process::id()));
+    let me = std::env::current_exe().expect("the program has a path");
+    std::fs::copy(me, &copy).expect("there is room for a copy");
+    File::options().append(true).open(&copy).expect("it is ours").write_all(&[0]).expect("there is room");
+    let job = LocalJob::new(3).expect("the kernel has memory");
+    let mut commands = ranks_of(&job, "builds", None);
+    let envs: Vec<_> =
+        commands[1].get_envs().map(|(name, value)| (name.to_owned(), value.map(OsStr::to_owned))).collect();
+    let mut other = Command::new(&copy);
+    other.envs(envs.into_iter().filter_map(|(name, value)| Some((name, value?))));
+    commands[1] = other;
+    let (succeeded, text) = output(commands, |rank| job.departed(rank));
+    let _ = std::fs::remove_file(&copy);
+    if !succeeded || text.matches(" has been refused").count() != 3 {
+        println!("shared memory: executables that differ:\n{text}");
+        return 1;
+    }
+    0
+}
+
+/// A variable that names no engine is told, with the names that there are. Gives the number of what
+/// failed.
+fn no_such_engine() -> usize {
+    let mut command = itself("failure");
+    command.env("SELVEDGE_MPI_ENGINE", "fast");
+    let (succeeded, text) = output(vec![command], |_| {});
+    if succeeded || !text.contains("SELVEDGE_MPI_ENGINE is fast: it names threads, processes or mpi") {
+        println!("a variable that names no engine:\n{text}");
         return 1;
     }
     0
@@ -531,14 +624,7 @@ fn start_jobs_with(kind: &str, job: impl Fn(&str, usize) -> (bool, String)) -> u
     let sizes: BTreeSet<usize> = all().map(|case| case.ranks).collect();
     for ranks in sizes {
         let (succeeded, text) = job("cases", ranks);
-        let count = all().filter(|case| case.ranks == ranks).count();
-        // A launcher may put what one rank writes into a line of another one.
-        let has_run = |name| text.lines().any(|line| line.ends_with(&format!("case {name}")));
-        let ran = all().filter(|case| case.ranks == ranks && has_run(case.name)).count();
-        if !succeeded || ran != count || text.contains("No deadlock is reported") {
-            println!("{kind}: {ranks} ranks have failed in case {ran} of {count}:\n{text}");
-            failed += 1;
-        }
+        failed += count_cases(kind, ranks, succeeded, &text);
     }
     let (succeeded, text) = job("failure", 3);
     let seen = ["rank 0 has seen it", "rank 2 has seen it", "rank 1 has failed: "];
@@ -557,6 +643,19 @@ fn start_jobs_with(kind: &str, job: impl Fn(&str, usize) -> (bool, String)) -> u
         failed += 1;
     }
     failed
+}
+
+/// Whether a job has run all cases for its number of ranks: 0 if it has, and 1 if not.
+fn count_cases(kind: &str, ranks: usize, succeeded: bool, text: &str) -> usize {
+    let count = all().filter(|case| case.ranks == ranks).count();
+    // A launcher may put what one rank writes into a line of another one.
+    let has_run = |name| text.lines().any(|line| line.ends_with(&format!("case {name}")));
+    let ran = all().filter(|case| case.ranks == ranks && has_run(case.name)).count();
+    if succeeded && ran == count && !text.contains("No deadlock is reported") {
+        return 0;
+    }
+    println!("{kind}: {ranks} ranks have failed in case {ran} of {count}:\n{text}");
+    1
 }
 
 /// Runs processes side by side: whether all succeeded, and what they wrote. `ended` is called with

@@ -31,6 +31,7 @@
 //! | connections that stay | [`WebSocketUpgrade`], [`EventStream`] |
 //! | what wraps handlers | [`Layer`], [`Layered`], [`TimeLimit`], [`BodyLimit`] |
 //! | files beneath | [`StaticFiles`], [`FileTree`] |
+//! | other places, and what the server counts | [`RedirectTo`], [`StatusPage`], [`PrometheusText`] |
 //! | serving | [`Server`] on all processors, [`serve()`] in a thread, [`Site`](selvedge_http::Site) |
 //! | tests without sockets | [`testing`] |
 //!
@@ -94,7 +95,7 @@ pub use selvedge_handler::{
     Method, Out, Request, Response, ResponsePart, StatusCode, Upgraded, Uri, header,
 };
 #[doc(no_inline)]
-pub use selvedge_http::StaticFiles;
+pub use selvedge_http::{Metrics, PrometheusText, RedirectTo, StaticFiles, StatusPage};
 
 /// The guide's page runs as printed.
 #[cfg(doctest)]

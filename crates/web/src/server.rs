@@ -2,7 +2,7 @@
 
 use selvedge_core::round_robin_over;
 use selvedge_handler::Handler;
-use selvedge_http::{Config, Site, Stop};
+use selvedge_http::{Config, Metrics, Site, Stop};
 use selvedge_io::EventLoop;
 use selvedge_io::net::{ListenOptions, TcpListener};
 use selvedge_io::signal::{Signal, Signals, signals};
@@ -13,8 +13,7 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::num::NonZeroUsize;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -65,6 +64,7 @@ pub struct Server {
     workers: NonZeroUsize,
     config: Config,
     drain: Duration,
+    metrics: Option<Arc<Metrics>>,
 }
 
 impl Server {
@@ -82,7 +82,7 @@ impl Server {
         }
         let first = ListenOptions::new().reuse_port(true).bind(address)?;
         let workers = thread::available_parallelism()?;
-        Ok(Server { first, workers, config: Config::default(), drain: DRAIN })
+        Ok(Server { first, workers, config: Config::default(), drain: DRAIN, metrics: None })
     }
 
     /// Where it listens.
@@ -101,6 +101,14 @@ impl Server {
     #[must_use]
     pub fn config(mut self, config: Config) -> Server {
         self.config = config;
+        self
+    }
+
+    /// Counts the requests and connections of all workers in `metrics`. The application may tell
+    /// them with a [`StatusPage`](selvedge_http::StatusPage), and to Prometheus.
+    #[must_use]
+    pub fn metrics(mut self, metrics: &Arc<Metrics>) -> Server {
+        self.metrics = Some(metrics.clone());
         self
     }
 
@@ -147,7 +155,7 @@ impl Server {
     /// # Panics
     /// As for [`run`](Self::run).
     pub fn run_unless_stopped<H: Handler>(self, stop: &Stop, make: impl Fn() -> H + Sync) -> io::Result<()> {
-        let Server { first, workers, config, drain } = self;
+        let Server { first, workers, config, drain, metrics } = self;
         let address = first.local_addr();
         let more = (1..workers.get()).map(|_| ListenOptions::new().reuse_port(true).bind(address));
         let listeners: io::Result<Vec<TcpListener>> = std::iter::once(Ok(first)).chain(more).collect();
@@ -155,7 +163,10 @@ impl Server {
         let worker = |index: usize| {
             let slot: &Mutex<Option<TcpListener>> = &listeners[index];
             let listener = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let site = Site::with_handler(make(), config.clone(), None);
+            let site = match &metrics {
+                Some(metrics) => Site::with_counted_handler(make(), config.clone(), None, metrics),
+                None => Site::with_handler(make(), config.clone(), None),
+            };
             let stop = stop.clone();
             async move {
                 let listener = listener.expect("each worker takes its own");

@@ -1,10 +1,12 @@
 //! [`Server`]: what all workers are made of, what changes while it runs, and what signals and
 //! commands make of it.
 
+use super::logs::NewLogs;
 use crate::configuration::{self, ConfigurationFiles, ProcessSettings};
 use crate::control::Commands;
 use crate::handlers::SharedParts;
 use crate::options::Options;
+use crate::startup_error::StartupError;
 use crate::systemd;
 use crate::takeover::{HandedFiles, HandedName, hand_over};
 use rustix::process::{Pid, Signal as Kill, kill_process};
@@ -23,7 +25,6 @@ use std::time::Duration;
 pub(super) struct Server {
     pub(super) site: SiteKind,
     pub(super) config: Config,
-    pub(super) log: Option<Arc<LogFile>>,
     pub(super) drain: Duration,
     pub(super) stop: Stop,
     pub(super) reload: Reload,
@@ -53,6 +54,8 @@ pub(super) struct Changeable {
     pub(super) handed_over: Stop,
     /// The routes of a site with routes.
     pub(super) routing: Mutex<Option<Arc<Routing>>>,
+    /// The access log.
+    pub(super) log: Mutex<Option<Arc<LogFile>>>,
     /// Whether open connections may take as long as they like to end.
     pub(super) retires: AtomicBool,
     /// A count for each worker, which it raises as long as it runs, if systemd watches.
@@ -61,8 +64,9 @@ pub(super) struct Changeable {
     pub(super) urls: Vec<String>,
     /// Whether its connections are in the process: no other process can take them over.
     pub(super) is_stacked: bool,
-    /// The options and the process as they were at the start; a reload does not change them.
-    pub(super) started: Option<(Options, ProcessSettings)>,
+    /// The options and the process as they were at the start, but the logs as they are now: a
+    /// reload changes nothing else of them.
+    pub(super) started: Mutex<Option<(Options, ProcessSettings)>>,
 }
 
 pub(super) fn lock<T>(slot: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -93,7 +97,7 @@ impl Server {
         let Some(mut files) = lock(&self.shared.handing).take() else {
             return Err("the server stops, or hands over already".to_owned());
         };
-        let (program, log) = (self.shared.program.clone(), self.log.clone());
+        let (program, log) = (self.shared.program.clone(), lock(&self.shared.log).clone());
         let handed = blocking(move || {
             if let Some(Ok(Some((path, file)))) = log.map(|log| log.file()) {
                 // The file of an earlier try may be closed by now.
@@ -131,28 +135,33 @@ impl Server {
     /// Reads the configuration again, if there is one, and has all workers take it over.
     ///
     /// # Errors
-    /// The mistake in it. Then all stays as it was.
+    /// The mistake in it, or the log that cannot be opened. Then all stays as it was.
     pub(super) async fn reload(&self) -> Result<String, String> {
         let mut answer = String::new();
         if let SiteKind::Routes { source, metrics, .. } = &self.site {
-            let source = source.clone();
-            let loaded =
-                blocking(move || configuration::load(&source)).await.map_err(|error| error.to_string())?;
+            let (source, shared) = (source.clone(), self.shared.clone());
+            let loaded = blocking(move || {
+                let loaded = configuration::load(&source)?;
+                let logs = NewLogs::open(&shared, &loaded)?;
+                Ok::<_, StartupError>((loaded, logs))
+            });
+            let loaded = loaded.await.map_err(|error| error.to_string())?;
             metrics.reloaded(loaded.is_ok());
-            let loaded = loaded.map_err(|error| {
+            let (loaded, logs) = loaded.map_err(|error| {
                 let why = error.message;
                 report(Severity::Error, format_args!("{why}; the server goes on as it was"));
                 why
             })?;
             answer = format!("{} routes\n", loaded.routing.table().routes().count());
-            if self
-                .shared
-                .started
+            logs.begin(&self.shared, &loaded);
+            let started = lock(&self.shared.started);
+            if started
                 .as_ref()
                 .is_some_and(|(options, process)| (options, process) != (&loaded.options, &loaded.process))
             {
-                answer += "what concerns listening, limits, logs and the process takes a restart\n";
+                answer += "what concerns listening, limits and the process takes a restart\n";
             }
+            drop(started);
             report(Severity::Notice, format_args!("the configuration was read again: {}", answer.trim_end()));
             self.shared.parts.renew(loaded.routing.table(), &loaded.archives);
             *lock(&self.shared.routing) = Some(loaded.routing);
@@ -163,7 +172,7 @@ impl Server {
     }
 
     pub(super) async fn reopen_log(&self) {
-        let Some(log) = self.log.clone() else { return };
+        let Some(log) = lock(&self.shared.log).clone() else { return };
         if let Ok(Err(error)) = blocking(move || log.reopen()).await {
             report(Severity::Error, format_args!("{error}"));
         }

@@ -7,7 +7,7 @@ use crate::stacked::Acceptor;
 use crate::startup_error::StartupError;
 use crate::systemd;
 use selvedge_core::{detach_local, spawn_local};
-use selvedge_http::{Reload, Routes, Severity, Site, Stop, report};
+use selvedge_http::{LogFile, Reload, Routes, Severity, Site, Stop, report};
 use selvedge_io::time::{sleep, timeout};
 use selvedge_site::Route;
 use std::rc::Rc;
@@ -26,17 +26,18 @@ const RETIRE_LOOK: Duration = Duration::from_millis(500);
 /// # Errors
 /// A listener or the stack has failed.
 pub(super) async fn worker(server: Server, index: usize, listeners: Listeners) -> Result<(), StartupError> {
-    let Server { site, config, log, drain, stop, reload, nudge, shared } = server;
+    let Server { site, config, drain, stop, reload, nudge, shared } = server;
+    let log = lock(&shared.log).clone();
     let site = match site {
-        SiteKind::Directory(tree) => Site::new(tree, config, log),
+        SiteKind::Directory(tree) => Site::new(tree, config, log.clone()),
         SiteKind::Routes { gate, metrics, .. } => {
             let routing = lock(&shared.routing).clone().expect("a site with routes has them");
             let handlers = WorkerHandlers::new(shared.parts.clone());
             let handlers = Box::new(move |route: &Route| handlers.make(route));
-            Site::with_routes(Routes { routing, metrics, gate, handlers }, config, log)
+            Site::with_routes(Routes { routing, metrics, gate, handlers }, config, log.clone())
         }
     };
-    detach_local(renew(site.clone(), shared.clone(), reload));
+    detach_local(renew(site.clone(), log, shared.clone(), reload));
     detach_local(notice(nudge));
     if let (Some(period), Some(_)) = (systemd::watchdog(), shared.beats.get(index)) {
         detach_local(beat(shared.clone(), index, period));
@@ -79,8 +80,9 @@ pub(super) async fn worker(server: Server, index: usize, listeners: Listeners) -
     result
 }
 
-/// Gives the site new routes, or none of its old contents, after each reload.
-async fn renew(site: Rc<Site>, shared: Arc<Changeable>, reload: Reload) {
+/// Gives the site new routes, or none of its old contents, and a new log, after each reload. `log`
+/// is the log of the site at first.
+async fn renew(site: Rc<Site>, mut log: Option<Arc<LogFile>>, shared: Arc<Changeable>, reload: Reload) {
     let mut heard = 0;
     loop {
         reload.requested(&mut heard).await;
@@ -88,6 +90,11 @@ async fn renew(site: Rc<Site>, shared: Arc<Changeable>, reload: Reload) {
         match routing {
             Some(routing) => site.set_routing(routing),
             None => site.forget(),
+        }
+        let later = lock(&shared.log).clone();
+        if later.as_ref().map(Arc::as_ptr) != log.as_ref().map(Arc::as_ptr) {
+            site.set_log(later.clone()).await;
+            log = later;
         }
     }
 }

@@ -3,10 +3,10 @@
 use super::DIRECT;
 use crate::common::{Client, Reply, Server, let_settle, site, start};
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 pub(crate) fn httpd(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_selvedge-httpd"));
@@ -329,8 +329,19 @@ fn codings() {
     fs::write(site.path().join("site.js"), "plain").unwrap();
     fs::write(site.path().join("site.js.zst"), "zstandard").unwrap();
     let_settle();
-    let server =
-        configured(site.path(), "[[route]]\ndirectory = '.'\nprecompressed = true\ncompress = true\n");
+    let server = configured(
+        site.path(),
+        "[[route]]\npath = '/metrics'\npage = 'metrics'\n\
+         [[route]]\ndirectory = '.'\nprecompressed = true\ncompress = true\n",
+    );
+    // How often a file was compressed, and how often it had been before.
+    let compressions = || {
+        let metrics = text(&get(&server, "a", "/metrics", ""));
+        ["compressions_total ", "compressed_hits_total "].map(|name| {
+            let value = metrics.lines().find_map(|line| line.strip_prefix("selvedge_")?.strip_prefix(name));
+            value.unwrap().parse::<u64>().unwrap()
+        })
+    };
     for (accepted, body, coding) in [
         ("br, gzip", "brotli", Some("br")),
         ("gzip", "gzip", Some("gzip")),
@@ -354,6 +365,10 @@ fn codings() {
     let packed = get(&server, "a", "/long.txt", "Accept-Encoding: gzip");
     assert_eq!(packed.field("Content-Encoding"), Some("gzip"));
     assert!(packed.body.len() < 1000 && unpacked("gzip", &packed.body) == long.as_bytes());
+    // The second reply is the same bytes, and nothing is compressed for it.
+    assert_eq!(compressions(), [1, 0]);
+    assert_eq!(get(&server, "a", "/long.txt", "Accept-Encoding: gzip").body, packed.body);
+    assert_eq!(compressions(), [1, 1]);
     // The tag belongs to the bytes, and so do ranges.
     let etag = packed.field("ETag").unwrap();
     assert_ne!(Some(etag), plain.field("ETag"));
@@ -365,6 +380,17 @@ fn codings() {
     let brotli = get(&server, "a", "/long.txt", "Accept-Encoding: gzip, br");
     assert_eq!(brotli.field("Content-Encoding"), Some("br"));
     assert!(brotli.body.len() < packed.body.len());
+    assert_eq!(compressions()[0], 2, "once for each coding");
+    if cfg!(feature = "zstd") {
+        let zstd = get(&server, "a", "/long.txt", "Accept-Encoding: gzip, zstd");
+        assert_eq!(zstd.field("Content-Encoding"), Some("zstd"));
+        assert!(zstd.body.len() < packed.body.len() && unpacked("zstd", &zstd.body) == long.as_bytes());
+        let (etag, first) = (zstd.field("ETag").unwrap(), [plain.field("ETag"), packed.field("ETag")]);
+        assert!(!first.contains(&Some(etag)));
+        let again = get(&server, "a", "/long.txt", "Accept-Encoding: zstd\nRange: bytes=4-9");
+        assert_eq!((again.status, &again.body[..]), (206, &zstd.body[4..10]));
+        assert_eq!(compressions(), [3, 4]);
+    }
     // Too short, and of no such type.
     assert_eq!(get(&server, "a", "/ten.txt", "Accept-Encoding: gzip").field("Content-Encoding"), None);
     assert_eq!(get(&server, "a", "/middle.bin", "Accept-Encoding: gzip").field("Content-Encoding"), None);
@@ -373,6 +399,7 @@ fn codings() {
     let_settle();
     let changed = get(&server, "a", "/long.txt", "Accept-Encoding: gzip");
     assert!(unpacked("gzip", &changed.body) == long.to_uppercase().as_bytes());
+    assert_eq!(compressions()[0], if cfg!(feature = "zstd") { 4 } else { 3 });
 }
 
 #[test]
@@ -424,6 +451,27 @@ fn behind_a_balancer() {
     assert_eq!(ask(b"PROXY TCP4 192.0.2.7 10.0.0.1 51000 80\r\n"), Some(200));
     assert_eq!(ask(b"PROXY TCP4 192.0.2.8 10.0.0.1 51000 80\r\n"), Some(403));
     assert_eq!(ask(b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x07\x0a\0\0\x01\xc7\x38\0\x50"), Some(200));
+    // Version 2: another address is refused, an extension is passed over, and what the balancer
+    // asks for itself (`LOCAL`) has its own address.
+    let binary = |command: u8, family: u8, rest: &[u8]| {
+        let len = [0, rest.len() as u8];
+        [&b"\r\n\r\n\0\r\nQUIT\n"[..], &[0x20 | command, family], &len, rest].concat()
+    };
+    let known = b"\xc0\0\x02\x07\x0a\0\0\x01\xc7\x38\0\x50";
+    assert_eq!(ask(&binary(1, 0x11, b"\xc0\0\x02\x08\x0a\0\0\x01\xc7\x38\0\x50")), Some(403));
+    assert_eq!(ask(&binary(1, 0x11, &[&known[..], b"\x04\0\x02xy"].concat())), Some(200));
+    assert_eq!(ask(&binary(0, 0, b"")), Some(403));
+    assert_eq!(ask(&binary(1, 0x21, &[0; 36])), Some(403), "another family");
+    assert_eq!(ask(&binary(7, 0x11, known)), None, "no such command");
+    assert_eq!(ask(&binary(1, 0x11, &known[..8])), None, "too short for its family");
+    let whole = binary(1, 0x11, known);
+    for cut in [1, 12, 15, 20, whole.len() - 1] {
+        let mut client = server.connect();
+        client.send(&whole[..cut]);
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        client.send([&whole[cut..], b"GET /ten.txt HTTP/1.1\r\nHost: a\r\n\r\n"].concat());
+        assert_eq!(client.reply().status, 200, "{cut}");
+    }
     // In two pieces.
     let mut client = server.connect();
     client.send("PROXY TCP4 192.0");
@@ -502,6 +550,58 @@ fn files_of_mighttpd() {
 }
 
 /// Other programs answer: a server behind this one, and a program. The rules of the route hold.
+/// The kernel takes long to load a program, because another process has a lease on its file. The
+/// only worker serves other clients meanwhile, with other programs too.
+#[test]
+fn a_program_that_loads_slowly_stalls_no_other_client() {
+    let site = site();
+    let directory = site.path().join("bin");
+    fs::create_dir_all(&directory).unwrap();
+    for name in ["slow", "quick"] {
+        let script = format!("#!/bin/sh\nprintf 'Content-Type: text/plain\\r\\n\\r\\n{name}'\n");
+        fs::write(directory.join(name), script).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(directory.join(name), mode).unwrap();
+    }
+    let routes = "[[route]]\npath = '/bin/'\ncgi = 'bin'\n[[route]]\ndirectory = '.'\n";
+    let server = configured(site.path(), routes);
+    let script = "import fcntl, os, signal, sys\n\
+        signal.signal(signal.SIGIO, lambda *_: print('asked', flush=True))\n\
+        file = os.open(sys.argv[1], os.O_RDONLY)\n\
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)\n\
+        print('leased', flush=True)\n\
+        sys.stdin.readline()\n\
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)\n";
+    let mut holder = Command::new("python3")
+        .args(["-c", script])
+        .arg(directory.join("slow"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut told = BufReader::new(holder.stdout.take().unwrap()).lines();
+    let mut heard = || told.next().and_then(Result::ok);
+    if heard().as_deref() != Some("leased") {
+        eprintln!("not tried: the file system gives no leases");
+        holder.wait().unwrap();
+        return;
+    }
+    let mut first = server.connect();
+    first.send("GET /bin/slow HTTP/1.0\r\nHost: a\r\n\r\n");
+    // The kernel asks the holder to give up the lease, and waits.
+    assert_eq!(heard().as_deref(), Some("asked"));
+    for _ in 0..3 {
+        assert_eq!(text(&get(&server, "a", "/ten.txt", "")).len(), 10);
+        let mut quick = server.connect();
+        quick.send("GET /bin/quick HTTP/1.0\r\nHost: a\r\n\r\n");
+        assert!(quick.rest().ends_with(b"\r\n\r\nquick"));
+    }
+    assert!(holder.try_wait().unwrap().is_none(), "the lease was held all the time");
+    holder.stdin.take().unwrap().write_all(b"\n").unwrap();
+    assert!(first.rest().ends_with(b"\r\n\r\nslow"));
+    holder.wait().unwrap();
+}
+
 #[test]
 fn other_programs() {
     let site = site();

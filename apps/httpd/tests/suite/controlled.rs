@@ -26,6 +26,14 @@ pub(crate) fn ctl(file: &Path, command: &str) -> Result<String, String> {
     if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
 }
 
+/// A reload by the socket itself, because `file` gets a `text` that names none.
+fn ctl_at(site: &Path, file: &Path, text: &str) -> Result<String, String> {
+    fs::write(file, text).unwrap();
+    let output = output(&["ctl", "--socket", site.join("control").to_str().unwrap(), "reload"]);
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
+}
+
 #[test]
 fn mistakes_are_told() {
     let site = site();
@@ -93,6 +101,80 @@ fn a_reload_changes_routes_and_closes_nothing() {
     fs::write(&file, begin).unwrap();
     server.signal(Signal::HUP);
     until("the first routes", || kept.ask(GET).status == 200);
+}
+
+/// A reload changes the access log, its format, the report and its level. Lines of earlier replies
+/// are in the former log.
+#[test]
+fn a_reload_changes_logs() {
+    let site = site();
+    let route = "[[route]]\ndirectory = '.'\n";
+    let server = configured(
+        site.path(),
+        &format!(
+            "control = 'control'\nreport = 'report'\n[log]\naccess = 'log'\nformat = '$status'\n{route}"
+        ),
+    );
+    let file = site.path().join("site.toml");
+    let first = fs::read_to_string(&file).unwrap();
+    let reload = |text: &str| {
+        fs::write(&file, text).unwrap();
+        ctl(&file, "reload")
+    };
+    let content = |name: &str| fs::read_to_string(site.path().join(name)).unwrap_or_default();
+    let mut kept = server.connect();
+    assert_eq!(kept.ask(GET).status, 200);
+    let with = |log: &str| first.replace("access = 'log'\nformat = '$status'\n", log);
+    assert_eq!(reload(&with("access = 'later'\nformat = '$path $status'\n")).unwrap(), "1 routes\n");
+    until("a line in the later log", || {
+        assert_eq!(kept.ask(GET).status, 200);
+        content("later").starts_with("/ten.txt 200\n")
+    });
+    assert!(content("log").starts_with("200\n") && !content("log").contains("ten.txt"));
+    // A log that cannot be opened is refused, with its routes: all goes on.
+    let refused = with("access = 'none/log'\n").replace("directory = '.'", "answer = 404");
+    let why = ctl_at(site.path(), &file, &refused).unwrap_err();
+    assert!(why.contains("none/log"), "{why}");
+    let before = content("later").lines().count();
+    until("another line in it", || {
+        assert_eq!(kept.ask(GET).status, 200);
+        content("later").lines().count() > before
+    });
+    // No log, and then one again. A download goes on meanwhile, and its connection is kept.
+    const BIG: &str = "GET /big.bin HTTP/1.1\r\nHost: a\r\n\r\n";
+    let mut download = server.connect();
+    download.send(BIG);
+    download.wait_for_reply();
+    reload(&with("access = 'off'\n")).unwrap();
+    std::thread::sleep(ms(1000));
+    let lines = content("later").lines().count();
+    assert_eq!(kept.ask(GET).status, 200);
+    assert_eq!(download.reply().body.len(), 3_000_000);
+    std::thread::sleep(ms(1000));
+    assert_eq!(content("later").lines().count(), lines);
+    // The report is another file, and only errors go there.
+    let quiet = with("access = 'later'\nformat = '$path $status'\nlevel = 'error'\n");
+    let quiet = quiet.replace("report = 'report'", "report = 'errors'");
+    assert_eq!(reload(&quiet).unwrap(), "1 routes\n");
+    until("a line again", || {
+        assert_eq!(kept.ask(GET).status, 200);
+        content("later").lines().count() > lines
+    });
+    download.send(BIG);
+    download.wait_for_reply();
+    assert_eq!(download.reply().body.len(), 3_000_000);
+    let big = || content("later").matches("/big.bin").count();
+    until("the line of the second download", || big() > 0);
+    assert_eq!(big(), 1, "the first ended when there was no log");
+    let told = content("report").lines().count();
+    ctl_at(site.path(), &file, "nonsense").unwrap_err();
+    assert!(content("errors").contains("the server goes on as it was"), "{}", content("errors"));
+    assert_eq!(content("report").lines().count(), told);
+    // The rest takes an upgrade, and the answer says so.
+    let limits = format!("{quiet}[limits]\nidle = 7\n");
+    assert!(reload(&limits).unwrap().contains("listening, limits and the process"));
+    let errors = content("errors");
+    assert!(!errors.contains("the configuration was read again"), "{errors}");
 }
 
 /// A body comes on by the route with which its request began, also when the route is gone.

@@ -16,6 +16,7 @@ mod peers;
 mod php;
 mod probes;
 mod process;
+mod prometheus;
 mod real_sites;
 mod several;
 mod stacked;

@@ -8,10 +8,11 @@ use crate::controlled::until;
 use crate::upgraded::Line;
 use std::collections::{BTreeSet, VecDeque};
 use std::fs;
-use std::net::TcpStream;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use tungstenite::{Message, WebSocket};
@@ -177,10 +178,83 @@ fn web_sockets_outlive_reloads_and_upgrades() {
     line.stop();
 }
 
+/// A process that is killed at the end of its test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// An application as Debian packages it: websockify serves pages, and carries the bytes of
+/// WebSockets to a service that knows TCP alone. All of it is behind the proxy.
+#[test]
+fn websockify_behind_the_proxy() {
+    let site = site();
+    let service = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = service.local_addr().unwrap().to_string();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut command = Command::new("websockify");
+    command.arg("--web").arg(site.path().join("docs")).arg(port.to_string()).arg(&target);
+    let Ok(application) = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn() else {
+        eprintln!("not tried: websockify is not installed");
+        return;
+    };
+    let _application = Running(application);
+    until("websockify listens", || TcpStream::connect(port).is_ok());
+    // The service sends back what it reads, until it reads the end of a conversation.
+    thread::spawn(move || {
+        for stream in service.incoming() {
+            let mut stream = stream.unwrap();
+            thread::spawn(move || {
+                let mut piece = [0; 4096];
+                while let Ok(len @ 1..) = stream.read(&mut piece) {
+                    if stream.write_all(&piece[..len]).is_err() || piece[..len].ends_with(b"over") {
+                        break;
+                    }
+                }
+            });
+        }
+    });
+    let route = format!("[[route]]\npath = '/desk/'\nproxy = '{port}'\nrewrite = '$rest'\n");
+    let server: Server = configured(site.path(), &format!("{route}[[route]]\ndirectory = '.'\n"));
+    let page = server.get("/desk/index.html");
+    assert_eq!((page.status, &page.body[..]), (200, &b"<h1>Docs</h1>"[..]));
+    let connect = || {
+        let stream = TcpStream::connect(server.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let (socket, answer) = tungstenite::client("ws://loom/desk/websockify", stream).unwrap();
+        assert_eq!(answer.status(), 101);
+        socket
+    };
+    let carried = |socket: &mut WebSocket<TcpStream>, bytes: &[u8]| {
+        socket.send(bytes.to_vec().into()).unwrap();
+        let mut back = Vec::new();
+        while back.len() < bytes.len() {
+            back.extend_from_slice(&socket.read().unwrap().into_data());
+        }
+        assert!(back == bytes);
+    };
+    let (mut first, mut second) = (connect(), connect());
+    carried(&mut first, b"warp");
+    carried(&mut second, &crate::common::bytes(60_000));
+    carried(&mut first, b"weft, and over");
+    // The service has closed, websockify says farewell, and the proxy passes it on.
+    let end = std::iter::repeat_with(|| first.read()).find_map(|message| match message {
+        Ok(Message::Close(_)) => Some(true),
+        Ok(_) => None,
+        Err(_) => Some(false),
+    });
+    assert_eq!(end, Some(true));
+    carried(&mut second, b"cloth");
+}
+
 /// A picture that the page waits for, until the conversation is over: the browser looks at the
 /// document when it has all parts.
 fn hold_picture(directory: &Path, over: mpsc::Receiver<String>) {
-    use std::io::{Read, Write};
     let listener = UnixListener::bind(directory.join("picture.sock")).unwrap();
     thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();

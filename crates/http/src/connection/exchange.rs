@@ -417,6 +417,9 @@ impl<H: Responder> Exchange<H> {
         if let Some(log) = &state.log {
             let limits = &worker.config.limits;
             self.unlogged.log(client.peer(), &self.input, limits, self.out.gone, log, &state.clock);
+        } else {
+            // The log may have been taken away since the requests were noted.
+            self.unlogged.clear();
         }
         self.out.gone = 0;
     }

@@ -5,10 +5,13 @@ use selvedge_core::{round_robin_over, sleep, spawn_local, yield_now};
 use selvedge_handler::{
     Body, Caller, Handler, HeaderMap, HeaderValue, Request, Response, StatusCode, header,
 };
-use selvedge_http::{Config, HandlerLimits, LogFile, Site};
+use selvedge_http::{
+    Config, HandlerLimits, LogFile, Metrics, PrometheusText, RedirectTo, Routes, Routing, Site, StatusPage,
+};
 use selvedge_io::EventLoop;
 use selvedge_io::fs::Handle;
 use selvedge_io::net::UnixStream;
+use selvedge_site::{Host, Route, RouteAction, RouteTable, Rules};
 use std::cell::{Cell, RefCell};
 use std::net::Shutdown;
 use std::rc::Rc;
@@ -361,4 +364,65 @@ fn a_span_of_a_file_is_sent() {
     assert!(parts[1] == &content[10..2_500_000] && parts[2].is_empty() && parts[3] == &content[10..1000]);
     let bytes: Vec<&str> = log.lines().map(|line| line.split(' ').nth(4).unwrap()).collect();
     assert_eq!(bytes, ["2499990", "-", "990"], "{log}");
+}
+
+/// All that comes back from `site` for `request`, with the lines of the head in order, and without
+/// the numbers and the bars of the content, which change with the time.
+fn reply(site: Rc<Site>, request: String) -> (Vec<String>, String) {
+    let reply = round_robin_over(&mut EventLoop::new().unwrap(), async move {
+        let (client, server) = UnixStream::pair().unwrap();
+        let server = spawn_local(site.serve(server.into(), None));
+        client.write_all(request.as_bytes()).await.unwrap();
+        let reply = client.read_to_end().await.unwrap();
+        server.await.unwrap();
+        reply
+    });
+    let text = String::from_utf8(reply.unwrap()).unwrap();
+    let (head, content) = text.split_once("\r\n\r\n").unwrap();
+    let stays = |line: &String| !line.starts_with("date: ") && !line.starts_with("content-length: ");
+    let mut head: Vec<String> = head.lines().map(str::to_lowercase).filter(stays).collect();
+    head.sort();
+    let content: String = content.chars().filter(|c| !c.is_ascii_digit()).collect();
+    (head, content.replace("<span class=\"bar\" style=\"width:%\"></span>", ""))
+}
+
+/// A redirect, the status page and the metrics are the same, whether a route of the configuration
+/// or a handler answers.
+#[test]
+fn handlers_answer_as_routes_do() {
+    fn by_route(action: RouteAction) -> Rc<Site> {
+        let route = Route { pattern: "/".parse().unwrap(), action, rules: Rules::default(), line: 1 };
+        let table =
+            RouteTable { hosts: vec![Host { names: Vec::new(), routes: vec![route] }], unmatched: 404 };
+        let (routing, metrics) = (Routing::new(table).unwrap(), Metrics::new());
+        let handlers = Box::new(|_: &Route| None);
+        Site::with_routes(Routes { routing, metrics, gate: None, handlers }, Config::default(), None)
+    }
+    fn by_handler(handler: impl Handler) -> Rc<Site> {
+        Site::with_handler(handler, Config::default(), None)
+    }
+    let to = "https://$host/new$rest";
+    let redirect = || RouteAction::Redirect { to: to.parse().unwrap(), status: 308 };
+    let handler = || RedirectTo::new(to).unwrap().status(StatusCode::PERMANENT_REDIRECT);
+    for line in ["GET /a/./b?q=1", "HEAD /a", "POST /", "GET /%2e%2e/../x", "GET //x"] {
+        let request = format!("{line} HTTP/1.1\r\nHost: loom:80\r\nConnection: close\r\n\r\n");
+        let expected = reply(by_route(redirect()), request.clone());
+        assert_eq!(reply(by_handler(handler()), request), expected, "{line}");
+    }
+    let (head, _) = reply(by_handler(handler()), "GET /a/../b?q HTTP/1.0\r\nHost: h\r\n\r\n".to_owned());
+    assert!(head.contains(&"location: https://h/new/b?q".to_owned()), "{head:?}");
+    let metrics = Metrics::new();
+    for line in ["GET /", "HEAD /", "POST /", "OPTIONS /"] {
+        let request = format!("{line} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        let (head, page) = reply(by_route(RouteAction::Status), request.clone());
+        // The handler knows no routes.
+        let end = page.find("<h>Routes</h>").map_or(page.clone(), |at| format!("{}</html>\n", &page[..at]));
+        let counted =
+            Site::with_counted_handler(StatusPage::new(&metrics), Config::default(), None, &metrics);
+        assert_eq!(reply(counted, request.clone()), (head, end), "{line}");
+        let expected = reply(by_route(RouteAction::Metrics), request.clone());
+        assert_eq!(reply(by_handler(PrometheusText::new(&metrics)), request), expected, "{line}");
+    }
+    assert!(metrics.prometheus().contains("selvedge_requests_total{class=\"2xx\"} 3\n"));
+    assert!(metrics.prometheus().contains("selvedge_connections_total 4\n"));
 }

@@ -6,6 +6,7 @@
 //! Ranks may have different numbers of elements. The counts come with the data, so no program has
 //! to exchange them before, and the displacements follow from them: [`Parts`].
 
+use super::content::{count_of, counts_of, elements_of};
 use super::{CollectiveKind, CollectiveRound, Parts};
 use crate::communicator::Communicator;
 use crate::error::{CallSite, Error};
@@ -48,7 +49,9 @@ impl Communicator {
     ) -> impl Future<Output = Result<(), Error>> + Send {
         let call = self.call("bcast_into");
         async move {
-            let round = CollectiveRound::begin(self, call, CollectiveKind::Bcast, root)?;
+            let round = CollectiveRound::begin_with(self, call, CollectiveKind::Bcast, root, || {
+                count_of::<T>(elements.len())
+            })?;
             let own = (self.rank() == root).then(|| SharedPayload::new(elements.to_vec()));
             let came = round.bcast_elements(root, own).await?;
             call.copy_elements(&came.0, elements)
@@ -74,7 +77,8 @@ impl Communicator {
     ) -> impl Future<Output = Result<Option<Parts<T>>, Error>> + Send {
         let call = self.call("gather_slice");
         async move {
-            let round = CollectiveRound::begin(self, call, CollectiveKind::Gather, root)?;
+            let round =
+                CollectiveRound::begin_with(self, call, CollectiveKind::Gather, root, elements_of::<T>)?;
             round.gather_elements(root, SharedPayload::new(elements.to_vec()), Parts::default()).await
         }
     }
@@ -113,7 +117,8 @@ impl Communicator {
     ) -> impl Future<Output = Result<Vec<T>, Error>> + Send {
         let call = self.call("scatter_parts");
         async move {
-            let round = CollectiveRound::begin(self, call, CollectiveKind::Scatter, root)?;
+            let round =
+                CollectiveRound::begin_with(self, call, CollectiveKind::Scatter, root, elements_of::<T>)?;
             let all = (self.rank() == root).then(|| Arc::new(elements()));
             round.scatter_elements(root, all, Vec::new()).await
         }
@@ -133,7 +138,8 @@ impl Communicator {
     ) -> impl Future<Output = Result<Parts<T>, Error>> + Send {
         let call = self.call("allgather_slice");
         async move {
-            let round = CollectiveRound::begin(self, call, CollectiveKind::Allgather, 0)?;
+            let round =
+                CollectiveRound::begin_with(self, call, CollectiveKind::Allgather, 0, elements_of::<T>)?;
             round.allgather_once(elements.to_vec()).await
         }
     }
@@ -152,7 +158,8 @@ impl Communicator {
     ) -> impl Future<Output = Result<Parts<T>, Error>> + Send {
         let call = self.call("alltoall_parts");
         async move {
-            let round = CollectiveRound::begin(self, call, CollectiveKind::Alltoall, 0)?;
+            let round =
+                CollectiveRound::begin_with(self, call, CollectiveKind::Alltoall, 0, elements_of::<T>)?;
             round.alltoall_elements(Arc::new(elements), Parts::default()).await
         }
     }
@@ -173,7 +180,9 @@ impl Communicator {
     ) -> impl Future<Output = Result<Option<Vec<T>>, Error>> + Send {
         let call = self.call("reduce_slice");
         async move {
-            let round = CollectiveRound::begin(self, call, CollectiveKind::Reduce, root)?;
+            let round = CollectiveRound::begin_with(self, call, CollectiveKind::Reduce, root, || {
+                count_of::<T>(elements.len())
+            })?;
             round.reduce_elements(root, SharedPayload::new(elements.to_vec()), op, Vec::new()).await
         }
     }
@@ -207,7 +216,9 @@ impl Communicator {
     ) -> impl Future<Output = Result<(), Error>> + Send {
         let call = self.call("allreduce_into");
         async move {
-            let round = CollectiveRound::begin(self, call, CollectiveKind::Allreduce, 0)?;
+            let round = CollectiveRound::begin_with(self, call, CollectiveKind::Allreduce, 0, || {
+                count_of::<T>(elements.len())
+            })?;
             let own = SharedPayload::new(elements.to_vec());
             let combined = round.allreduce_elements(own, op, &mut BodyPool::default()).await?;
             call.copy_elements(&combined.0, elements)
@@ -230,7 +241,9 @@ impl Communicator {
     ) -> impl Future<Output = Result<Vec<T>, Error>> + Send {
         let call = self.call("reduce_scatter_parts");
         async move {
-            let round = CollectiveRound::begin(self, call, CollectiveKind::ReduceScatter, 0)?;
+            let round = CollectiveRound::begin_with(self, call, CollectiveKind::ReduceScatter, 0, || {
+                counts_of::<T>(elements.counts())
+            })?;
             round.reduce_scatter_elements(Arc::new(elements), op, Vec::new()).await
         }
     }
@@ -249,7 +262,9 @@ impl Communicator {
     ) -> impl Future<Output = Result<(), Error>> + Send {
         let call = self.call("scan_into");
         async move {
-            let round = CollectiveRound::begin(self, call, CollectiveKind::Scan, 0)?;
+            let round = CollectiveRound::begin_with(self, call, CollectiveKind::Scan, 0, || {
+                count_of::<T>(elements.len())
+            })?;
             let upto = round.scan_elements(elements, op, &mut BodyPool::default(), Vec::new()).await?;
             call.copy_elements(&upto, elements)
         }
@@ -269,7 +284,9 @@ impl Communicator {
     ) -> impl Future<Output = Result<(), Error>> + Send {
         let call = self.call("exscan_into");
         async move {
-            let round = CollectiveRound::begin(self, call, CollectiveKind::Exscan, 0)?;
+            let round = CollectiveRound::begin_with(self, call, CollectiveKind::Exscan, 0, || {
+                count_of::<T>(elements.len())
+            })?;
             let before = round.exscan_elements(elements, op, &mut BodyPool::default(), Vec::new()).await?;
             before.map_or(Ok(()), |before| call.copy_elements(&before, elements))
         }

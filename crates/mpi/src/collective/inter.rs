@@ -218,7 +218,7 @@ impl InterCommunicator {
             InterRoot::There(root) => (&self.across, root),
         };
         group.check_rank(root, call, ErrorClass::Root)?;
-        CollectiveRound::begin_across(&self.across, call, kind, root)
+        CollectiveRound::begin_across(&self.across, call, kind, root, String::new)
     }
 
     /// Sends the root's value to rank 0 of the other group. There each rank gets `Some`, and rank 0

@@ -2,6 +2,7 @@
 //!
 //! Values of different ranks may have different sizes, so there are no variants with counts.
 
+use super::content::value_of;
 use super::{CollectiveKind, CollectiveRound};
 use crate::communicator::Communicator;
 use crate::error::Error;
@@ -61,7 +62,7 @@ impl Communicator {
     ) -> impl Future<Output = Result<T, Error>> + Send {
         let call = self.call("bcast");
         async move {
-            let round = CollectiveRound::begin(self, call, CollectiveKind::Bcast, root)?;
+            let round = CollectiveRound::begin_with(self, call, CollectiveKind::Bcast, root, value_of::<T>)?;
             let own = (self.rank() == root).then(value);
             round.bcast_value(root, own).await
         }
@@ -103,7 +104,7 @@ impl Communicator {
     ) -> impl Future<Output = Result<Option<Vec<T>>, Error>> + Send {
         let call = self.call("gather");
         async move {
-            let round = CollectiveRound::begin(self, call, CollectiveKind::Gather, root)?;
+            let round = CollectiveRound::begin_with(self, call, CollectiveKind::Gather, root, value_of::<T>)?;
             round.gather_values(root, value).await
         }
     }
@@ -124,7 +125,8 @@ impl Communicator {
     ) -> impl Future<Output = Result<T, Error>> + Send {
         let call = self.call("scatter");
         async move {
-            let round = CollectiveRound::begin(self, call, CollectiveKind::Scatter, root)?;
+            let round =
+                CollectiveRound::begin_with(self, call, CollectiveKind::Scatter, root, value_of::<T>)?;
             let all = (self.rank() == root).then(values);
             round.scatter_values(root, all).await
         }
@@ -143,7 +145,7 @@ impl Communicator {
     ) -> impl Future<Output = Result<Vec<T>, Error>> + Send {
         let call = self.call("allgather");
         async move {
-            let round = CollectiveRound::begin(self, call, CollectiveKind::Allgather, 0)?;
+            let round = CollectiveRound::begin_with(self, call, CollectiveKind::Allgather, 0, value_of::<T>)?;
             round.allgather_values(value).await
         }
     }
@@ -159,7 +161,7 @@ impl Communicator {
     pub fn alltoall<T: Message>(&self, values: Vec<T>) -> impl Future<Output = Result<Vec<T>, Error>> + Send {
         let call = self.call("alltoall");
         async move {
-            let round = CollectiveRound::begin(self, call, CollectiveKind::Alltoall, 0)?;
+            let round = CollectiveRound::begin_with(self, call, CollectiveKind::Alltoall, 0, value_of::<T>)?;
             round.alltoall_values(values).await
         }
     }
@@ -201,7 +203,7 @@ impl Communicator {
     ) -> impl Future<Output = Result<Option<T>, Error>> + Send {
         let call = self.call("reduce");
         async move {
-            let round = CollectiveRound::begin(self, call, CollectiveKind::Reduce, root)?;
+            let round = CollectiveRound::begin_with(self, call, CollectiveKind::Reduce, root, value_of::<T>)?;
             round.reduce_values(root, value, op).await
         }
     }
@@ -219,7 +221,7 @@ impl Communicator {
     ) -> impl Future<Output = Result<T, Error>> + Send {
         let call = self.call("allreduce");
         async move {
-            let round = CollectiveRound::begin(self, call, CollectiveKind::Allreduce, 0)?;
+            let round = CollectiveRound::begin_with(self, call, CollectiveKind::Allreduce, 0, value_of::<T>)?;
             round.allreduce_values(value, op).await
         }
     }
@@ -241,7 +243,8 @@ impl Communicator {
     ) -> impl Future<Output = Result<T, Error>> + Send {
         let call = self.call("reduce_scatter");
         async move {
-            let round = CollectiveRound::begin(self, call, CollectiveKind::ReduceScatter, 0)?;
+            let round =
+                CollectiveRound::begin_with(self, call, CollectiveKind::ReduceScatter, 0, value_of::<T>)?;
             round.reduce_scatter_values(values, op).await
         }
     }
@@ -277,7 +280,7 @@ impl Communicator {
     ) -> impl Future<Output = Result<T, Error>> + Send {
         let call = self.call("scan");
         async move {
-            let round = CollectiveRound::begin(self, call, CollectiveKind::Scan, 0)?;
+            let round = CollectiveRound::begin_with(self, call, CollectiveKind::Scan, 0, value_of::<T>)?;
             round.scan_values(value, op).await
         }
     }
@@ -296,7 +299,7 @@ impl Communicator {
     ) -> impl Future<Output = Result<Option<T>, Error>> + Send {
         let call = self.call("exscan");
         async move {
-            let round = CollectiveRound::begin(self, call, CollectiveKind::Exscan, 0)?;
+            let round = CollectiveRound::begin_with(self, call, CollectiveKind::Exscan, 0, value_of::<T>)?;
             round.exscan_values(value, op).await
         }
     }

@@ -4,6 +4,7 @@
 //! rank have their order, and then goes on in a thread of its own. The other ranks may start the
 //! same operation, or call it and wait.
 
+use super::content::value_of;
 use super::{CollectiveKind, CollectiveRound};
 use crate::communicator::Communicator;
 use crate::error::{CallSite, Error};
@@ -33,7 +34,13 @@ impl Communicator {
     #[doc(alias = "MPI_Ibarrier")]
     #[track_caller]
     pub fn ibarrier(&self) -> Request<()> {
-        self.start(self.call("ibarrier"), CollectiveKind::Barrier, 0, CollectiveRound::barrier_of_values)
+        self.start(
+            self.call("ibarrier"),
+            CollectiveKind::Barrier,
+            0,
+            String::new,
+            CollectiveRound::barrier_of_values,
+        )
     }
 
     /// Starts a [`bcast`](Self::bcast). The closure is called at the root alone, before the call
@@ -62,7 +69,7 @@ impl Communicator {
     pub fn ibcast<T: Message + Clone>(&self, root: usize, value: impl FnOnce() -> T) -> Request<T> {
         let own = (self.rank() == root).then(value);
         let go = move |round: CollectiveRound| round.bcast_value(root, own);
-        self.start(self.call("ibcast"), CollectiveKind::Bcast, root, go)
+        self.start(self.call("ibcast"), CollectiveKind::Bcast, root, value_of::<T>, go)
     }
 
     /// Starts a [`gather`](Self::gather).
@@ -71,7 +78,7 @@ impl Communicator {
     #[track_caller]
     pub fn igather<T: Message>(&self, root: usize, value: T) -> Request<Option<Vec<T>>> {
         let go = move |round: CollectiveRound| round.gather_values(root, value);
-        self.start(self.call("igather"), CollectiveKind::Gather, root, go)
+        self.start(self.call("igather"), CollectiveKind::Gather, root, value_of::<T>, go)
     }
 
     /// Starts a [`scatter`](Self::scatter). The closure is called at the root alone, before the
@@ -82,7 +89,7 @@ impl Communicator {
     pub fn iscatter<T: Message>(&self, root: usize, values: impl FnOnce() -> Vec<T>) -> Request<T> {
         let all = (self.rank() == root).then(values);
         let go = move |round: CollectiveRound| round.scatter_values(root, all);
-        self.start(self.call("iscatter"), CollectiveKind::Scatter, root, go)
+        self.start(self.call("iscatter"), CollectiveKind::Scatter, root, value_of::<T>, go)
     }
 
     /// Starts an [`allgather`](Self::allgather).
@@ -91,7 +98,7 @@ impl Communicator {
     #[track_caller]
     pub fn iallgather<T: Message + Clone>(&self, value: T) -> Request<Vec<T>> {
         let go = move |round: CollectiveRound| round.allgather_values(value);
-        self.start(self.call("iallgather"), CollectiveKind::Allgather, 0, go)
+        self.start(self.call("iallgather"), CollectiveKind::Allgather, 0, value_of::<T>, go)
     }
 
     /// Starts an [`alltoall`](Self::alltoall).
@@ -100,7 +107,7 @@ impl Communicator {
     #[track_caller]
     pub fn ialltoall<T: Message>(&self, values: Vec<T>) -> Request<Vec<T>> {
         let go = move |round: CollectiveRound| round.alltoall_values(values);
-        self.start(self.call("ialltoall"), CollectiveKind::Alltoall, 0, go)
+        self.start(self.call("ialltoall"), CollectiveKind::Alltoall, 0, value_of::<T>, go)
     }
 
     /// Starts a [`reduce`](Self::reduce).
@@ -113,7 +120,7 @@ impl Communicator {
         op: impl Fn(T, T) -> T + Send + 'static,
     ) -> Request<Option<T>> {
         let go = move |round: CollectiveRound| round.reduce_values(root, value, op);
-        self.start(self.call("ireduce"), CollectiveKind::Reduce, root, go)
+        self.start(self.call("ireduce"), CollectiveKind::Reduce, root, value_of::<T>, go)
     }
 
     /// Starts an [`allreduce`](Self::allreduce).
@@ -125,7 +132,7 @@ impl Communicator {
         op: impl Fn(T, T) -> T + Send + 'static,
     ) -> Request<T> {
         let go = move |round: CollectiveRound| round.allreduce_values(value, op);
-        self.start(self.call("iallreduce"), CollectiveKind::Allreduce, 0, go)
+        self.start(self.call("iallreduce"), CollectiveKind::Allreduce, 0, value_of::<T>, go)
     }
 
     /// Starts a [`reduce_scatter`](Self::reduce_scatter).
@@ -138,7 +145,7 @@ impl Communicator {
         op: impl Fn(T, T) -> T + Send + 'static,
     ) -> Request<T> {
         let go = move |round: CollectiveRound| round.reduce_scatter_values(values, op);
-        self.start(self.call("ireduce_scatter"), CollectiveKind::ReduceScatter, 0, go)
+        self.start(self.call("ireduce_scatter"), CollectiveKind::ReduceScatter, 0, value_of::<T>, go)
     }
 
     /// Starts a [`scan`](Self::scan).
@@ -146,7 +153,7 @@ impl Communicator {
     #[track_caller]
     pub fn iscan<T: Message + Clone>(&self, value: T, op: impl Fn(T, T) -> T + Send + 'static) -> Request<T> {
         let go = move |round: CollectiveRound| round.scan_values(value, op);
-        self.start(self.call("iscan"), CollectiveKind::Scan, 0, go)
+        self.start(self.call("iscan"), CollectiveKind::Scan, 0, value_of::<T>, go)
     }
 
     /// Starts an [`exscan`](Self::exscan).
@@ -158,21 +165,22 @@ impl Communicator {
         op: impl Fn(T, T) -> T + Send + 'static,
     ) -> Request<Option<T>> {
         let go = move |round: CollectiveRound| round.exscan_values(value, op);
-        self.start(self.call("iexscan"), CollectiveKind::Exscan, 0, go)
+        self.start(self.call("iexscan"), CollectiveKind::Exscan, 0, value_of::<T>, go)
     }
 
     /// Takes the operation's number, and lets it go on in a thread.
-    pub(super) fn start<T: Send + 'static, R>(
+    pub(crate) fn start<T: Send + 'static, R>(
         &self,
         call: CallSite,
         kind: CollectiveKind,
         root: usize,
+        content: impl FnOnce() -> String,
         go: impl FnOnce(CollectiveRound) -> R,
     ) -> Request<T>
     where
         R: Future<Output = Result<T, Error>> + Send + 'static,
     {
-        let begun = CollectiveRound::begin(self, call, kind, root);
+        let begun = CollectiveRound::begin_with(self, call, kind, root, content);
         Request::of_collective(self, call, begun.map(|round| spawn(go(round))))
     }
 }

@@ -1,6 +1,7 @@
 //! The collectives on elements that are started and not waited for: `ibcast_into`, `igather_slice`
 //! and so on. They go on as those on values do, in a thread of their own (`started.rs`).
 
+use super::content::{count_of, counts_of, elements_of};
 use super::{CollectiveKind, CollectiveRound, Parts};
 use crate::communicator::Communicator;
 use crate::request::Request;
@@ -38,13 +39,14 @@ impl Communicator {
     pub fn ibcast_into<T: Pod + Send + Sync>(&self, root: usize, mut buffer: Vec<T>) -> Request<Vec<T>> {
         let call = self.call("ibcast_into");
         let is_root = self.rank() == root;
+        let count = buffer.len();
         let go = async move |round: CollectiveRound| {
             let own = is_root.then(|| SharedPayload::new(buffer.clone()));
             let came = round.bcast_elements(root, own).await?;
             call.copy_elements(&came.0, &mut buffer)?;
             Ok(buffer)
         };
-        self.start(call, CollectiveKind::Bcast, root, go)
+        self.start(call, CollectiveKind::Bcast, root, || count_of::<T>(count), go)
     }
 
     /// Starts a [`gather_slice`](Self::gather_slice).
@@ -58,7 +60,7 @@ impl Communicator {
     ) -> Request<Option<Parts<T>>> {
         let own = SharedPayload::new(elements.to_vec());
         let go = move |round: CollectiveRound| round.gather_elements(root, own, Parts::default());
-        self.start(self.call("igather_slice"), CollectiveKind::Gather, root, go)
+        self.start(self.call("igather_slice"), CollectiveKind::Gather, root, elements_of::<T>, go)
     }
 
     /// Starts a [`scatter_parts`](Self::scatter_parts). The closure is called at the root alone,
@@ -73,7 +75,7 @@ impl Communicator {
     ) -> Request<Vec<T>> {
         let all = (self.rank() == root).then(|| Arc::new(elements()));
         let go = move |round: CollectiveRound| round.scatter_elements(root, all, Vec::new());
-        self.start(self.call("iscatter_parts"), CollectiveKind::Scatter, root, go)
+        self.start(self.call("iscatter_parts"), CollectiveKind::Scatter, root, elements_of::<T>, go)
     }
 
     /// Starts an [`allgather_slice`](Self::allgather_slice).
@@ -83,7 +85,7 @@ impl Communicator {
     pub fn iallgather_slice<T: Pod + Send + Sync>(&self, elements: &[T]) -> Request<Parts<T>> {
         let own = elements.to_vec();
         let go = move |round: CollectiveRound| round.allgather_once(own);
-        self.start(self.call("iallgather_slice"), CollectiveKind::Allgather, 0, go)
+        self.start(self.call("iallgather_slice"), CollectiveKind::Allgather, 0, elements_of::<T>, go)
     }
 
     /// Starts an [`alltoall_parts`](Self::alltoall_parts).
@@ -92,7 +94,7 @@ impl Communicator {
     #[track_caller]
     pub fn ialltoall_parts<T: Pod + Send + Sync>(&self, elements: Parts<T>) -> Request<Parts<T>> {
         let go = move |round: CollectiveRound| round.alltoall_elements(Arc::new(elements), Parts::default());
-        self.start(self.call("ialltoall_parts"), CollectiveKind::Alltoall, 0, go)
+        self.start(self.call("ialltoall_parts"), CollectiveKind::Alltoall, 0, elements_of::<T>, go)
     }
 
     /// Starts a [`reduce_slice`](Self::reduce_slice).
@@ -106,7 +108,13 @@ impl Communicator {
     ) -> Request<Option<Vec<T>>> {
         let own = SharedPayload::new(elements.to_vec());
         let go = move |round: CollectiveRound| round.reduce_elements(root, own, op, Vec::new());
-        self.start(self.call("ireduce_slice"), CollectiveKind::Reduce, root, go)
+        self.start(
+            self.call("ireduce_slice"),
+            CollectiveKind::Reduce,
+            root,
+            || count_of::<T>(elements.len()),
+            go,
+        )
     }
 
     /// Starts an [`allreduce_into`](Self::allreduce_into). The request gives the buffer back, with
@@ -122,13 +130,14 @@ impl Communicator {
         op: impl Fn(T, T) -> T + Send + 'static,
     ) -> Request<Vec<T>> {
         let call = self.call("iallreduce_into");
+        let count = buffer.len();
         let go = async move |round: CollectiveRound| {
             let own = SharedPayload::new(buffer.clone());
             let combined = round.allreduce_elements(own, op, &mut BodyPool::default()).await?;
             call.copy_elements(&combined.0, &mut buffer)?;
             Ok(buffer)
         };
-        self.start(call, CollectiveKind::Allreduce, 0, go)
+        self.start(call, CollectiveKind::Allreduce, 0, || count_of::<T>(count), go)
     }
 
     /// Starts a [`reduce_scatter_parts`](Self::reduce_scatter_parts).
@@ -139,9 +148,11 @@ impl Communicator {
         elements: Parts<T>,
         op: impl Fn(T, T) -> T + Send + 'static,
     ) -> Request<Vec<T>> {
-        let go =
-            move |round: CollectiveRound| round.reduce_scatter_elements(Arc::new(elements), op, Vec::new());
-        self.start(self.call("ireduce_scatter_parts"), CollectiveKind::ReduceScatter, 0, go)
+        let elements = Arc::new(elements);
+        let own = elements.clone();
+        let go = move |round: CollectiveRound| round.reduce_scatter_elements(own, op, Vec::new());
+        let content = move || counts_of::<T>(elements.counts());
+        self.start(self.call("ireduce_scatter_parts"), CollectiveKind::ReduceScatter, 0, content, go)
     }
 
     /// Starts a [`scan_into`](Self::scan_into). The request gives the buffer back.
@@ -152,10 +163,11 @@ impl Communicator {
         buffer: Vec<T>,
         op: impl Fn(T, T) -> T + Send + 'static,
     ) -> Request<Vec<T>> {
+        let count = buffer.len();
         let go = async move |round: CollectiveRound| {
             round.scan_elements(&buffer, op, &mut BodyPool::default(), Vec::new()).await
         };
-        self.start(self.call("iscan_into"), CollectiveKind::Scan, 0, go)
+        self.start(self.call("iscan_into"), CollectiveKind::Scan, 0, || count_of::<T>(count), go)
     }
 
     /// Starts an [`exscan_into`](Self::exscan_into). The request gives the buffer back; that of
@@ -167,10 +179,11 @@ impl Communicator {
         buffer: Vec<T>,
         op: impl Fn(T, T) -> T + Send + 'static,
     ) -> Request<Vec<T>> {
+        let count = buffer.len();
         let go = async move |round: CollectiveRound| {
             let before = round.exscan_elements(&buffer, op, &mut BodyPool::default(), Vec::new()).await?;
             Ok(before.unwrap_or(buffer))
         };
-        self.start(self.call("iexscan_into"), CollectiveKind::Exscan, 0, go)
+        self.start(self.call("iexscan_into"), CollectiveKind::Exscan, 0, || count_of::<T>(count), go)
     }
 }

@@ -595,6 +595,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri ends where there is no memory")]
     fn a_length_for_which_there_is_no_memory_loses_the_rank_and_does_not_abort() {
         for length in [isize::MAX as usize, usize::MAX] {
             let (job, mut writer) = pair();

@@ -17,6 +17,7 @@ use super::bell::Bell;
 use super::loan::LoanCell;
 use super::primitives::{AtomicU32, ByteCell, Ordering};
 use super::ring::{RingControl, RingMemory};
+#[cfg_attr(miri, allow(unused_imports, reason = "under Miri a segment is no file"))]
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::ffi::c_void;
@@ -172,11 +173,8 @@ impl JobSegment {
     }
 
     fn create_with(size: usize, flags: MemfdFlags) -> io::Result<JobSegment> {
-        let layout = SegmentLayout::of_size(size)?;
-        let file = memfd_create("selvedge-mpi", flags | MemfdFlags::ALLOW_SEALING)?;
-        ftruncate(&file, layout.length() as u64)?;
-        fcntl_add_seals(&file, LENGTH_SEALS | SealFlags::SEAL)?;
-        let segment = JobSegment::map(File::from(file), layout)?;
+        let segment = JobSegment::new(SegmentLayout::of_size(size)?, flags)?;
+        let layout = segment.layout;
         let head = segment.head();
         head.build.store(BUILD, Ordering::Relaxed);
         head.size.store(layout.size as u32, Ordering::Relaxed);
@@ -184,6 +182,25 @@ impl JobSegment {
         head.starter.store(std::process::id(), Ordering::Relaxed);
         head.magic.store(MAGIC, Ordering::Release);
         Ok(segment)
+    }
+
+    /// New memory, of zeros.
+    #[cfg(not(miri))]
+    fn new(layout: SegmentLayout, flags: MemfdFlags) -> io::Result<JobSegment> {
+        let file = memfd_create("selvedge-mpi", flags | MemfdFlags::ALLOW_SEALING)?;
+        ftruncate(&file, layout.length() as u64)?;
+        fcntl_add_seals(&file, LENGTH_SEALS | SealFlags::SEAL)?;
+        JobSegment::map(File::from(file), layout)
+    }
+
+    /// New memory, of zeros, which no other process can have: Miri knows no memory of files.
+    #[cfg(miri)]
+    fn new(layout: SegmentLayout, _: MemfdFlags) -> io::Result<JobSegment> {
+        let (flags, prot) = (MapFlags::PRIVATE, ProtFlags::READ | ProtFlags::WRITE);
+        // SAFETY: the kernel chooses the address, so no other mapping is replaced.
+        let base = unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), layout.length(), prot, flags)? };
+        let base = NonNull::new(base.cast()).expect("mmap gives no null");
+        Ok(JobSegment { base, layout, file: File::open("/dev/null")? })
     }
 
     /// The segment with this descriptor, which the process has inherited.

@@ -34,11 +34,16 @@ impl Installed {
         Installed { library: Some(library), ..self.clone() }
     }
 
+    /// A program beside the launcher.
+    pub(crate) fn beside(&self, name: &str) -> Option<PathBuf> {
+        Some(self.mpirun.with_file_name(name)).filter(|program| program.is_file())
+    }
+
     /// Its compiler of C beside the launcher, with a name such as `mpicc.openmpi`.
     #[allow(dead_code, reason = "one of the two tests has ranks in C")]
     pub(crate) fn compiler(&self) -> Option<PathBuf> {
         let name = self.mpirun.file_name()?.to_str()?.replace("mpirun", "mpicc");
-        Some(self.mpirun.with_file_name(name)).filter(|compiler| compiler.is_file())
+        self.beside(&name)
     }
 
     /// The library that a program of mpi4py is to load under this launcher: a path or a name.

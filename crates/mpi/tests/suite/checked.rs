@@ -109,3 +109,59 @@ fn roots_that_differ() {
         round_robin(run).expect("no deadlock").unwrap_or_else(|failure| panic!("{failure}"));
     }
 }
+
+/// Rank 1 gives another number of elements, or elements of another type, than the two others: every
+/// rank gets an error, which names both.
+#[test]
+fn contents_that_differ() {
+    async fn give(world: &Communicator, name: &str, is_other: bool) -> Result<(), Error> {
+        let count = if is_other { 3 } else { 2 };
+        let (mut elements, part) = (vec![1_i32; count], vec![1_i32; count]);
+        let parts = || Parts::from(vec![part.clone(); 3]);
+        match name {
+            "bcast_into" => world.bcast_into(0, &mut elements).await,
+            "reduce_slice" => world.reduce_slice(0, &elements, op::sum).await.map(drop),
+            "allreduce_into" => world.allreduce_into(&mut elements, op::sum).await,
+            "reduce_scatter_parts" => world.reduce_scatter_parts(parts(), op::sum).await.map(drop),
+            "scan_into" => world.scan_into(&mut elements, op::sum).await,
+            "exscan_into" => world.exscan_into(&mut elements, op::sum).await,
+            "ibcast_into" => world.ibcast_into(0, elements).await.map(drop),
+            "iallreduce_into" => world.iallreduce_into(elements, op::sum).await.map(drop),
+            "ireduce_scatter_parts" => world.ireduce_scatter_parts(parts(), op::sum).await.map(drop),
+            "allgather" if is_other => world.allgather(1_u8).await.map(drop),
+            "allgather" => world.allgather(1_i32).await.map(drop),
+            "gather_slice" if is_other => world.gather_slice(0, &[1_u8]).await.map(drop),
+            "gather_slice" => world.gather_slice(0, &[1_i32]).await.map(drop),
+            // A value where the others have elements.
+            "ibcast" if is_other => world.ibcast_into(0, vec![1]).await.map(drop),
+            "ibcast" => world.ibcast(0, || vec![1]).await.map(drop),
+            other => unreachable!("{other}"),
+        }
+    }
+    let each = [
+        ("bcast_into", ["2 elements of type i32", "3 elements of type i32"]),
+        ("reduce_slice", ["2 elements of type i32", "3 elements of type i32"]),
+        ("allreduce_into", ["2 elements of type i32", "3 elements of type i32"]),
+        ("reduce_scatter_parts", ["[2, 2, 2] elements of type i32", "[3, 3, 3] elements of type i32"]),
+        ("scan_into", ["2 elements of type i32", "3 elements of type i32"]),
+        ("exscan_into", ["2 elements of type i32", "3 elements of type i32"]),
+        ("ibcast_into", ["2 elements of type i32", "3 elements of type i32"]),
+        ("iallreduce_into", ["2 elements of type i32", "3 elements of type i32"]),
+        ("ireduce_scatter_parts", ["[2, 2, 2] elements of type i32", "[3, 3, 3] elements of type i32"]),
+        ("allgather", ["a value of type i32", "a value of type u8"]),
+        ("gather_slice", ["elements of type i32", "elements of type u8"]),
+        ("ibcast", ["a value of type alloc::vec::Vec<i32>", "1 elements of type i32"]),
+    ];
+    for (name, told) in each {
+        let run = Ranks::new(3).checked().run(move |world| async move {
+            let error = give(&world, name, world.rank() == 1).await.unwrap_err();
+            assert_eq!(error.class(), ErrorClass::Mismatch, "{name}: {error}");
+            let text = error.to_string();
+            assert!(told.iter().all(|told| text.contains(told)), "{name}: {text}");
+            // The ranks are in step afterwards.
+            assert_eq!(world.allgather(world.rank()).await?, [0, 1, 2]);
+            Ok::<_, Error>(())
+        });
+        round_robin(run).expect("no deadlock").unwrap_or_else(|failure| panic!("{failure}"));
+    }
+}

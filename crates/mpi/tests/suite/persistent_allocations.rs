@@ -5,13 +5,15 @@ use selvedge_mpi::{Communicator, Error, Parts, op, run};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// Counts the allocations of each OS thread.
+/// Counts the allocations of each OS thread, and its bytes that live.
 struct Counting;
 
 thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
     /// The allocations of [`LONG`] bytes.
     static LONG_COUNT: Cell<u64> = const { Cell::new(0) };
+    /// The bytes that the OS thread has allocated, without the bytes that it has freed.
+    static LIVE: Cell<isize> = const { Cell::new(0) };
 }
 
 // SAFETY: every call is passed on to the system's allocator unchanged; counting touches a
@@ -20,11 +22,13 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);
         LONG_COUNT.set(LONG_COUNT.get() + u64::from(layout.size() >= LONG));
+        LIVE.set(LIVE.get() + layout.size() as isize);
         // SAFETY: the caller's promise is passed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        LIVE.set(LIVE.get() - layout.size() as isize);
         // SAFETY: the caller's promise is passed on.
         unsafe { System.dealloc(block, layout) }
     }
@@ -32,6 +36,11 @@ unsafe impl GlobalAlloc for Counting {
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
+
+/// The bytes that this OS thread has allocated and not freed.
+pub(crate) fn live_bytes() -> isize {
+    LIVE.get()
+}
 
 /// The length of a long message in bytes.
 const LONG: usize = 60_000;

@@ -2,7 +2,7 @@
 
 use selvedge_http::Stop;
 use selvedge_io::time::sleep;
-use selvedge_web::{Router, Server};
+use selvedge_web::{Metrics, PrometheusText, Router, Server};
 use std::collections::HashSet;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -69,4 +69,24 @@ fn an_address_that_is_taken_is_refused() {
     let taken = Server::bind(first.address()).unwrap_err();
     assert_eq!(taken.kind(), std::io::ErrorKind::AddrInUse);
     assert!(Server::bind("no such name:80").is_err());
+}
+
+#[test]
+fn the_workers_count_together() {
+    let metrics = Metrics::new();
+    let server = Server::bind("127.0.0.1:0").unwrap().workers(2).metrics(&metrics);
+    let (address, stop) = (server.address(), Stop::new());
+    let (told, counted) = (stop.clone(), metrics.clone());
+    let running = thread::spawn(move || {
+        server.run_unless_stopped(&told, || router().nest("/metrics", PrometheusText::new(&counted)))
+    });
+    for _ in 0..20 {
+        ask(address, "/where");
+    }
+    let text = ask(address, "/metrics");
+    assert!(text.contains("selvedge_requests_total{class=\"2xx\"} 20\n"), "{text}");
+    assert!(text.contains("selvedge_connections_total 21\n"), "{text}");
+    stop.request();
+    running.join().unwrap().unwrap();
+    assert!(metrics.prometheus().contains("selvedge_requests_total{class=\"2xx\"} 21\n"));
 }

@@ -2,6 +2,7 @@
 
 use super::cases;
 use selvedge_mpi::{ANY, ComparisonResult, Group, op};
+use std::sync::Arc;
 
 cases! {
     split_into_rows_and_columns(6, world) {
@@ -43,6 +44,17 @@ cases! {
             assert!(library.iprobe(ANY, ANY)?.is_none());
             assert_eq!(world.recv::<String>(ANY, ANY).await?.0, "program");
         }
+    }
+
+    /// The last handle of a communicator drops what is kept with it.
+    a_kept_value_lives_as_long_as_its_communicator(1, world) {
+        let library = world.dup().await?;
+        let kept = Arc::downgrade(&library.attribute(|| "a table".to_string()));
+        let clone = library.clone();
+        drop(library);
+        assert_eq!(kept.upgrade().as_deref(), Some(&*clone.attribute(String::new)));
+        drop(clone);
+        assert_eq!(kept.upgrade(), None);
     }
 
     create_of_groups(5, world) {

@@ -1,7 +1,7 @@
 //! Calls that are refused: the class of the error, and that its text names the call and both sides.
 
 use super::cases;
-use selvedge_mpi::{ANY, Error, ErrorClass, Parts, Tag};
+use selvedge_mpi::{ANY, Error, ErrorClass, Functions, Layout, Parts, SharedFile, Tag};
 
 #[track_caller]
 fn assert_error(error: Error, class: ErrorClass, told: &[&str]) {
@@ -92,5 +92,46 @@ cases! {
         }
         assert!(Parts::new(vec![1, 2, 3], [1, 1]).is_none());
         assert!(Parts::new(vec![1], [usize::MAX, 2]).is_none());
+    }
+
+    /// One call for each class, in the order of `ErrorClass`. A unit test in `error.rs` compares
+    /// these with the classes that there are.
+    every_class(2, world) {
+        let (rank, other) = (world.rank(), 1 - world.rank());
+        let alone = world.alone();
+        let mut seen = Vec::new();
+        seen.push((ErrorClass::Rank, world.send(2, (), 1).await.unwrap_err()));
+        seen.push((ErrorClass::Tag, world.send(other, Tag::MAX.0 + 1, 1).await.unwrap_err()));
+        seen.push((ErrorClass::Root, world.bcast(2, || 1).await.unwrap_err()));
+        seen.push((ErrorClass::Count, alone.alltoall(vec![1; 2]).await.unwrap_err()));
+        let pair = Layout::vector(2, 1, 3);
+        seen.push((ErrorClass::Buffer, world.send_layout(other, (), &[1_u8], &pair).await.unwrap_err()));
+        world.send_slice(rank, 1, &[1, 2]).await?;
+        seen.push((ErrorClass::Truncate, world.recv_into(rank, 1, &mut [0]).await.unwrap_err()));
+        world.send(rank, 1, 'x').await?;
+        seen.push((ErrorClass::Type, world.recv::<String>(rank, 1).await.unwrap_err()));
+        seen.push((ErrorClass::Mismatch, world.cartesian([2], [rank == 0]).await.unwrap_err()));
+        seen.push((ErrorClass::Group, alone.create(&world.group().include(&[other])).await.unwrap_err()));
+        let child = alone.spawn(0, 1, async |_| Ok::<_, Error>(())).await?;
+        seen.push((ErrorClass::Ended, child.recv::<()>(0, ()).await.unwrap_err()));
+        let revoked = world.dup().await?;
+        revoked.revoke();
+        seen.push((ErrorClass::Revoked, revoked.send(other, (), ()).await.unwrap_err()));
+        let mut functions = Functions::new();
+        let throws = functions.register("throws", async |(): ()| selvedge_core::throw("it is too much"));
+        let pool = functions.start(&world).await?;
+        seen.push((ErrorClass::Function, pool.call::<(), ()>(other, throws, ()).await.unwrap_err()));
+        pool.finish().await?;
+        seen.push((ErrorClass::Join, alone.connect(0, Some("no port")).await.unwrap_err()));
+        // Ranks of one process may do everything.
+        if world.engine_name() != "threads" {
+            let error = world.spawn(0, 1, async |_| Ok::<_, Error>(())).await.unwrap_err();
+            seen.push((ErrorClass::Unsupported, error));
+        }
+        seen.push((ErrorClass::File, SharedFile::open(&world, "/no/such/file").await.unwrap_err()));
+        for (class, error) in seen {
+            assert_eq!(error.class(), class, "{error}");
+            assert_eq!(error.place().file(), file!(), "{error}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Functions that other ranks execute.
 
-use selvedge_mpi::{ErrorClass, Functions};
+use selvedge_mpi::{ANY, ErrorClass, Functions};
 
 super::cases! {
     /// A rank calls a function at each of the others, and at itself.
@@ -31,6 +31,35 @@ super::cases! {
             assert!(executed < 3);
         }
         assert_eq!(pool.map(square, []).await?, []);
+        pool.finish().await?;
+    }
+
+    /// The first two tasks of rank 0 wait for its last one, so another rank has to steal that.
+    tasks_are_stolen(3, world) {
+        let mut functions = Functions::new();
+        let there = world.clone();
+        let task = functions.register("task", move |number: u32| {
+            let world = there.clone();
+            async move {
+                match number {
+                    0 | 1 => drop(world.recv::<()>(ANY, number).await),
+                    3 => {
+                        // Wherever these tasks are.
+                        for (rank, tag) in (0..3).flat_map(|rank| [(rank, 0), (rank, 1)]) {
+                            let _ = world.send(rank, tag, ()).await;
+                        }
+                    }
+                    _ => {}
+                }
+                world.rank()
+            }
+        });
+        let pool = functions.start(&world).await?;
+        if world.rank() == 0 {
+            let executed = pool.map(task, 0..12).await?;
+            assert_eq!(executed.len(), 12);
+            assert_ne!((executed[0], executed[1], executed[3]), (0, 0, 0));
+        }
         pool.finish().await?;
     }
 

@@ -9,10 +9,12 @@ mod elements;
 mod errors;
 mod files;
 mod functions;
+mod graphs;
 mod grids;
 mod intercommunicators;
 mod layouts;
 mod null_rank;
+pub(crate) mod parity;
 mod persistent;
 mod recovery;
 mod spawning;
@@ -53,9 +55,10 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Case> {
         spawning::CASES,
         recovery::CASES,
         grids::CASES,
+        graphs::CASES,
         intercommunicators::CASES,
     ];
-    files.into_iter().flatten()
+    files.into_iter().flatten().chain(parity::cases())
 }
 
 /// Defines the cases of a file: a name, a number of ranks, and the program of each rank.

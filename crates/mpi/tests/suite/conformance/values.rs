@@ -22,6 +22,15 @@ struct Record {
     fixed: [u32; 3],
 }
 
+/// A value with elements that go in one piece.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Block {
+    name: String,
+    #[serde(with = "selvedge_mpi::raw")]
+    cells: Vec<f64>,
+    ends: bool,
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 enum Kind {
     Unit,
@@ -103,6 +112,16 @@ cases! {
         } else {
             assert_eq!(world.recv::<Record>(0, ()).await?.0, record());
             world.recv::<()>(0, ()).await?;
+        }
+    }
+
+    /// A long vector within a value, as its bytes.
+    raw_elements_in_a_value(2, world) {
+        let block = Block { name: "warp".to_string(), cells: (0..20_000).map(f64::from).collect(), ends: true };
+        if world.rank() == 0 {
+            world.send(1, (), block).await?;
+        } else {
+            assert_eq!(world.recv::<Block>(0, ()).await?.0, block);
         }
     }
 
