@@ -128,8 +128,8 @@ fn run_workers<B: Send>(
         core.attention().stop();
         end();
     };
-    let ((), ends) = run_beside(others, missing, || work(0, first));
-    for ended in ends {
+    let ((), ends) = run_beside(others, missing, |_| work(0, first));
+    for ended in ends.into_iter().flatten() {
         match ended {
             Ok(ended) => ended.unwrap_or_else(|panic| panic::resume_unwind(panic)),
             Err(error) => panic!("an OS thread for a worker could not be started: {error}"),

@@ -61,7 +61,7 @@ mod primitives;
 mod priority;
 mod work_stealing;
 
-pub use beside::run_beside;
+pub use beside::{Beside, run_beside};
 pub use block_on::block_on;
 pub use bound::bound;
 #[cfg(loom)]

@@ -2,8 +2,8 @@
 //!
 //! `pool.rs` has them, for `Handle::spawn_on`. A worker that has begun is reached by the door of
 //! its CPU (`core`'s `remote_spawn.rs`), which wakes the worker too. What comes before the worker
-//! has begun waits here, and the worker takes it in when it begins. All under one lock for each
-//! worker, so that nothing comes between the look whether the worker has begun and the act.
+//! has begun waits here, and goes through that door when the worker begins. All under one lock for
+//! each worker, so that nothing comes between the look whether the worker has begun and the act.
 
 use selvedge_core::{Adopt, RemoteSpawn};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -47,10 +47,12 @@ impl WorkerDoors {
         Ok(())
     }
 
-    /// The worker has begun, and `door` leads to its CPU. The worker runs what came before.
-    #[must_use = "these threads are still to be created"]
-    pub(super) fn begin(&self, worker: usize, door: Arc<dyn Adopt>) -> Vec<RemoteSpawn> {
-        std::mem::replace(&mut *self.of(worker), WorkerDoor::Begun(door)).into_ahead()
+    /// The worker has begun, and `door` leads to its CPU. What came before goes through it first.
+    pub(super) fn begin(&self, worker: usize, door: Arc<dyn Adopt>) {
+        let mut place = self.of(worker);
+        for spawn in std::mem::replace(&mut *place, WorkerDoor::Begun(door.clone())).into_ahead() {
+            assert!(door.adopt(spawn).is_ok(), "the CPU has just begun");
+        }
     }
 
     /// No worker begins any more. The caller drops what came before, without the locks.

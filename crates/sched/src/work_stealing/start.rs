@@ -2,7 +2,7 @@
 //! their ends, and puts the results together.
 //!
 //! The workers stop when main ends, when a worker fails or panics, or when a worker finds a
-//! deadlock. They then meet. After the meeting no worker runs a step, so each may cancel its
+//! deadlock. Worker 0 then calls off the workers that have not begun, and the others meet. After the meeting no worker runs a step, so each may cancel its
 //! threads. After a deadlock each first looks which threads wait in its memory, and the workers
 //! meet once more. After the second meeting no worker looks any more.
 
@@ -81,14 +81,16 @@ where
     let (first, others) = run_beside(
         others,
         || start.is_missing(),
-        || {
-            start.work_with(0, first, |cpu| {
+        |beside| {
+            let first_thread = |cpu: &mut Cpu| {
                 handle = Some(main.create(cpu, StopAtEnd(pool.clone()))?);
                 Ok(())
-            })
+            };
+            // The runner does not wait for a worker that has not begun when main has ended.
+            start.work_with(0, first, first_thread, || beside.call_off())
         },
     );
-    let others = others.into_iter().map(|started| match started {
+    let others = others.into_iter().flatten().map(|started| match started {
         Ok(end) => end.unwrap_or_else(WorkerEnd::panicked),
         Err(error) => WorkerEnd::failed(error.into()),
     });
@@ -212,20 +214,27 @@ where
     /// Stops the others, because a worker's OS thread could not be started.
     fn is_missing(self) {
         self.pool.stop();
+        self.arrive();
+    }
+
+    /// Arrives at both points for a worker that never begins.
+    fn arrive(self) {
         self.all_stopped.arrive();
         self.all_looked.arrive();
     }
 
     fn work(self, me: usize, desk: Owner<Desk>) -> WorkerEnd {
-        self.work_with(me, desk, |_| Ok(()))
+        self.work_with(me, desk, |_| Ok(()), || 0)
     }
 
-    /// Runs a worker from its start to its end; it begins with `first`.
+    /// Runs a worker from its start to its end; it begins with `first`. When the workers are to
+    /// stop, `call_off` calls off those that have not begun, and returns how many.
     fn work_with(
         self,
         me: usize,
         mut desk: Owner<Desk>,
         first: impl FnOnce(&mut Cpu) -> Result<(), RunError>,
+        call_off: impl FnOnce() -> usize,
     ) -> WorkerEnd {
         let desk = desk.enter();
         let mut worker = None;
@@ -237,7 +246,7 @@ where
             }
             let worker = worker.insert(WorkerLoop::new(me, self.pool, self.group, self.events, desk)?);
             worker.cpu.adopts_by(self.pool.clone());
-            worker.open_door();
+            self.pool.doors.begin(me, worker.cpu.door());
             first(&mut worker.cpu)?;
             worker.run()
         }));
@@ -247,6 +256,7 @@ where
         if !matches!(result, Ok(Ok(()))) {
             self.pool.stop();
         }
+        (0..call_off()).for_each(|_| self.arrive());
         self.all_stopped.meet();
         let mut waiting = Vec::new();
         // All workers read the same here, because a worker writes it before the first meeting.

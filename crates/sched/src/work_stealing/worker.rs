@@ -215,16 +215,6 @@ impl<'a, E: Events> WorkerLoop<'a, E> {
         }
     }
 
-    /// Opens the way to this worker for threads from elsewhere, and creates the threads that came
-    /// before.
-    pub(super) fn open_door(&mut self) {
-        let door = self.cpu.door();
-        for spawn in self.pool.doors.begin(self.me, door) {
-            // As for the other remote spawns.
-            quietly(|| spawn(&mut self.cpu));
-        }
-    }
-
     /// Takes in the threads that were handed off to this worker; or to any worker, if `all`. Events
     /// have woken them.
     fn take_hand_offs(&mut self, all: bool) {
