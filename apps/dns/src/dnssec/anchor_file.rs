@@ -11,6 +11,7 @@
 
 use super::anchors::{AnchorError, AnchorErrorKind, Anchors, keys_of};
 use super::rollover::{FollowedKey, KeyState, Rollover};
+use crate::record::NameKey;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -85,7 +86,7 @@ impl AnchorFile {
 pub(crate) fn text(zones: &[Rollover]) -> String {
     let mut text = HEAD.to_string();
     for zone in zones {
-        let name = zone.zone().to_name();
+        let name = name_text(zone.zone());
         for FollowedKey { key, state } in zone.keys() {
             let state = match state {
                 KeyState::Pending(from) => format!("{PENDING} {from}"),
@@ -93,10 +94,27 @@ pub(crate) fn text(zones: &[Rollover]) -> String {
                 KeyState::Missing => MISSING.into(),
                 KeyState::Revoked => REVOKED.into(),
             };
-            let _ = writeln!(text, "{state} {} IN DS {key}", name.fmt_with_dot());
+            let _ = writeln!(text, "{state} {name} IN DS {key}");
         }
     }
     text
+}
+
+/// A name in the master format. The library's `Display` leaves characters as they are that mean
+/// something else in such a file, as `;` and `(` do. So each byte is a number here, except for
+/// those of host names.
+fn name_text(zone: &NameKey) -> String {
+    let mut text = String::new();
+    for label in zone.labels().filter(|label| !label.is_empty()) {
+        for &byte in label {
+            let _ = match byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') {
+                true => write!(text, "{}", char::from(byte)),
+                false => write!(text, "\\{byte:03}"),
+            };
+        }
+        text.push('.');
+    }
+    if text.is_empty() { ".".into() } else { text }
 }
 
 /// The zones of a text, in the order of their first keys.
@@ -154,6 +172,21 @@ mod tests {
         assert_eq!(again.zones[1].keys()[0].state, KeyState::Pending(7));
         let anchors = again.anchors(Anchors::root());
         assert_eq!(anchors.nearest(&key("www.example.org")).unwrap().1.len(), 2);
+    }
+
+    #[test]
+    fn every_byte_of_a_name_is_read_again() {
+        let (_, rest) = KEY.split_once(' ').unwrap();
+        for byte in 0..=u8::MAX {
+            let name = format!("\\{byte:03}a.\\{byte:03}.example.");
+            let zones = parse(&format!("valid {name} {rest}")).unwrap();
+            let labels: Vec<_> = zones[0].zone().labels().collect();
+            let byte = byte.to_ascii_lowercase();
+            assert_eq!(labels, [&[byte, b'a'][..], &[byte], b"example", b""]);
+            assert_eq!(parse(&text(&zones)).as_ref(), Ok(&zones), "{}", text(&zones));
+        }
+        let text = text(&parse("valid a\\(b.Example. IN DS 7 8 2 E06D44B80B8F1D39A95C0B0D7C65D08458E880409BBC683457104237C7F8EC8D").unwrap());
+        assert!(text.contains("\nvalid a\\040b.example. IN DS 7 "), "{text}");
     }
 
     #[test]

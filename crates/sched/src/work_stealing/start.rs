@@ -2,9 +2,10 @@
 //! their ends, and puts the results together.
 //!
 //! The workers stop when main ends, when a worker fails or panics, or when a worker finds a
-//! deadlock. Worker 0 then calls off the workers that have not begun, and the others meet. After the meeting no worker runs a step, so each may cancel its
-//! threads. After a deadlock each first looks which threads wait in its memory, and the workers
-//! meet once more. After the second meeting no worker looks any more.
+//! deadlock. Worker 0 then calls off the workers that have not begun, and the others meet. After
+//! the meeting no worker runs a step, so each may cancel its threads. After a deadlock each first
+//! looks which threads wait in its memory, and the workers meet once more. After the second meeting
+//! no worker looks any more.
 
 use super::desk::Desk;
 use super::pool::WorkerPool;
