@@ -120,6 +120,12 @@ const PROGRAMS: &[Program] = &[
         need: Need::Optional,
     },
     Program {
+        name: "mighty",
+        package: "mighttpd2",
+        purpose: "what selvedge-httpd's tests compare it to, with Mighttpd's own files",
+        need: Need::Optional,
+    },
+    Program {
         name: "websockify",
         package: "websockify",
         purpose: "an application with WebSockets behind the server in its tests",

@@ -292,6 +292,8 @@ fn languages() {
         ("/", "en, ja;q=0.5", "<h1>Site</h1>", Some("en")),
         ("/", "fr", "<h1>Site</h1>", None),
         ("/only.html", "fr", "en", Some("en")),
+        // A page in one language by its own name is a page too.
+        ("/only.html.en", "fr", "en", Some("en")),
         ("/ten.txt", "ja", "0123456789", None),
     ] {
         let reply = get(&server, "a", path, &format!("Accept-Language: {accepted}"));
@@ -541,7 +543,7 @@ fn files_of_mighttpd() {
     assert!(warning.contains("example.conf:9:1: Tls_Port has no meaning here: "), "{warning}");
     let server = start(httpd(&paths));
     let moved = get(&server, "a.example", "/old/p", "");
-    assert_eq!((moved.status, moved.field("Location")), (301, Some("http://www.example.org:81/new/p")));
+    assert_eq!((moved.status, moved.field("Location")), (301, Some("//www.example.org:81/new/p")));
     assert_eq!(text(&get(&server, "localhost:80", "/manual/", "")), "<h1>Docs</h1>");
     assert_eq!(get(&server, "a.example", "/manual", "").field("Location"), Some("/manual/"));
     assert_eq!(text(&get(&server, "a.example", "/nothing", "")), "mighty 404");
