@@ -72,6 +72,12 @@ const PROGRAMS: &[Program] = &[
         need: Need::Required,
     },
     Program {
+        name: "zstd",
+        package: "zstd",
+        purpose: "unpacks what selvedge-httpd packs in its tests",
+        need: Need::Required,
+    },
+    Program {
         name: "python3",
         package: "python3",
         purpose: "CSV and a terminal in selvedge-pipe's tests",
