@@ -6,7 +6,7 @@
 //! of it may live across an `.await`. `connection` and `files` know nothing of this file.
 
 use crate::access_log::{LogFile, WorkerLog};
-use crate::config::Config;
+use crate::config::{Config, ConnectionTerms};
 use crate::connection::{Connecting, Link};
 use crate::counted::Counted;
 use crate::document_root::DocumentRoot;
@@ -235,6 +235,21 @@ impl Site {
         routes.routing = routing;
         let responder = routes.responder(self.config(), counters.clone());
         self.connecting.worker.state.borrow_mut().handler = Front::of_routes(responder);
+    }
+
+    /// Serves by the limits and times of `config` from now on: its `limits`, `idle`, `head`, `body`,
+    /// `write` and `handlers`. The rest of `config` means nothing here. No connection is closed: a
+    /// request that has begun, and a connection that waits for one, has the time that it had.
+    pub fn set_limits(&self, config: &Config) {
+        self.connecting.worker.set_terms(ConnectionTerms::of(config));
+    }
+
+    /// Has later connections pass `gate`, or none. Only for a site that was made
+    /// [with routes](Self::with_routes).
+    pub fn set_gate(&self, gate: Option<Arc<ConnectionGate>>) {
+        if let Some(routes) = &self.routes {
+            routes.borrow_mut().gate = gate;
+        }
     }
 
     /// Logs later replies to `log`, or nowhere, and no connection is closed. Lines that were logged
@@ -513,7 +528,7 @@ impl AtGate {
     /// Serves the connection if it passes the gate, and closes it otherwise.
     async fn serve(self, gate: Arc<ConnectionGate>, stream: Stream, peer: Option<IpAddr>) {
         let site = self.0.clone();
-        match gate.pass(&stream, peer, site.config().head).await {
+        match gate.pass(&stream, peer, site.connecting.worker.terms().head).await {
             Ok((_passed, client)) => {
                 let served = site.serve(stream, client);
                 // From here on the connection counts as served.
