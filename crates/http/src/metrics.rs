@@ -8,9 +8,8 @@
 mod own;
 
 pub use self::own::OwnMetric;
-use crate::access_log::LogFile;
 use crate::block_cache::{BlockCache, BlockCounts};
-use crate::lost_lines::LostLines;
+use crate::lost_lines::LossesOfLogs;
 use crate::routing::Routing;
 use selvedge_core::Time;
 use selvedge_site::listing::{STYLE, escaped, size};
@@ -31,7 +30,7 @@ pub struct Metrics {
     /// The number of configurations taken over while the server ran, and of refused ones.
     reloads: [AtomicU64; 2],
     /// Of the access log, if there is one.
-    lost: OnceLock<Arc<LostLines>>,
+    lost: Arc<LossesOfLogs>,
     /// The cache of blocks, if there is one.
     blocks: OnceLock<BlockCache>,
     /// What the program tells besides.
@@ -170,7 +169,7 @@ impl Metrics {
             began: Time::now(),
             workers: Mutex::default(),
             reloads: Default::default(),
-            lost: OnceLock::new(),
+            lost: Arc::default(),
             blocks: OnceLock::new(),
             also: OnceLock::new(),
         })
@@ -186,19 +185,14 @@ impl Metrics {
         self.also.get().map_or_else(Vec::new, |gather| gather())
     }
 
-    /// Tells the losses of this log too. All workers have the same one.
-    pub(crate) fn tell_losses(&self, log: &LogFile) {
-        self.lost.get_or_init(|| log.losses());
+    /// Where the losses of logs are told.
+    pub(crate) fn losses(&self) -> Arc<LossesOfLogs> {
+        self.lost.clone()
     }
 
     /// Tells the counts of this cache too. All workers have the same one.
     pub(crate) fn tell_blocks(&self, blocks: &BlockCache) {
         self.blocks.get_or_init(|| blocks.clone());
-    }
-
-    /// The lines that the access log has lost, by reason.
-    fn lost(&self) -> [(&'static str, u64); 2] {
-        self.lost.get().map_or_else(|| LostLines::default().counts(), |lost| lost.counts())
     }
 
     pub(crate) fn worker(&self) -> Arc<WorkerMetrics> {
@@ -289,7 +283,7 @@ impl Metrics {
             family("reloads_total", by("result", reloads), "Configurations read while the server ran."),
             family(
                 "log_lines_lost_total",
-                by("reason", self.lost()),
+                by("reason", self.lost.counts()),
                 "Lines of the access log that are not in it.",
             ),
         ];
@@ -329,7 +323,7 @@ impl Metrics {
             ("requests", requests.to_string()),
             ("content", format!("{}B", size(sums.bytes))),
             ("refused", sums.refused.iter().sum::<u64>().to_string()),
-            ("lost lines", self.lost().iter().map(|(_, lines)| lines).sum::<u64>().to_string()),
+            ("lost lines", self.lost.counts().iter().map(|(_, lines)| lines).sum::<u64>().to_string()),
         ] {
             let _ = writeln!(text, "{name:<12} {value}");
         }
@@ -370,7 +364,7 @@ impl Metrics {
         );
         row(
             "Lost lines of the access log",
-            self.lost().iter().map(|(_, lines)| lines).sum::<u64>().to_string(),
+            self.lost.counts().iter().map(|(_, lines)| lines).sum::<u64>().to_string(),
         );
         row("Files in the caches", sums.told_cache());
         if let Some(blocks) = self.told_blocks() {

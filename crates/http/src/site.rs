@@ -12,6 +12,7 @@ use crate::counted::Counted;
 use crate::document_root::DocumentRoot;
 use crate::front::Front;
 use crate::gate::ConnectionGate;
+use crate::lost_lines::LossesOfLogs;
 use crate::metrics::{Metrics, WorkerMetrics, add};
 use crate::routed::{MakeHandler, Routed};
 use crate::routing::Routing;
@@ -76,6 +77,8 @@ pub struct Site {
     routes: Option<RefCell<Routes>>,
     /// `None` for a site that counts nothing.
     counters: Option<Arc<WorkerMetrics>>,
+    /// Where its counters have the losses of its logs.
+    losses: Option<Arc<LossesOfLogs>>,
     links: RefCell<Vec<Rc<Link>>>,
     /// Former logs, of which lines may still be on their way to the disk.
     old_logs: RefCell<Vec<Rc<WorkerLog>>>,
@@ -255,8 +258,8 @@ impl Site {
     /// Logs later replies to `log`, or nowhere, and no connection is closed. Lines that were logged
     /// before go to the former log. It waits until they are written.
     pub async fn set_log(&self, log: Option<Arc<LogFile>>) {
-        if let (Some(routes), Some(log)) = (&self.routes, &log) {
-            routes.borrow().metrics.tell_losses(log);
+        if let (Some(losses), Some(log)) = (&self.losses, &log) {
+            losses.tell(log.losses());
         }
         let log = log.map(WorkerLog::new);
         let former = std::mem::replace(&mut self.connecting.worker.state.borrow_mut().log, log);
@@ -279,11 +282,10 @@ impl Site {
         counters: Arc<WorkerMetrics>,
         metrics: &Metrics,
     ) -> Site {
-        if let Some(log) = &log {
-            metrics.tell_losses(log);
-        }
+        let losses = metrics.losses();
+        log.iter().for_each(|log| losses.tell(log.losses()));
         let worker = WorkerContext::new(config, log.map(WorkerLog::new), front).counted(counters.clone());
-        Site { counters: Some(counters), ..Site::connecting(Connecting::new(worker)) }
+        Site { counters: Some(counters), losses: Some(losses), ..Site::connecting(Connecting::new(worker)) }
     }
 
     fn connecting(connecting: Connecting<Front>) -> Site {
@@ -291,6 +293,7 @@ impl Site {
             connecting,
             routes: None,
             counters: None,
+            losses: None,
             links: RefCell::default(),
             old_logs: RefCell::default(),
             at_gate: Cell::new(0),
