@@ -6,8 +6,10 @@
 //! [adds](Metrics::also) what it knows itself. A server without routes counts nothing.
 
 mod own;
+mod prometheus;
 
 pub use self::own::OwnMetric;
+use self::prometheus::{LatencySnapshot, MetricsSnapshot};
 use crate::block_cache::{BlockCache, BlockCounts};
 use crate::lost_lines::LossesOfLogs;
 use crate::routing::Routing;
@@ -235,23 +237,13 @@ impl Metrics {
     /// The counters in the text format of Prometheus, version 0.0.4.
     pub fn prometheus(&self) -> String {
         let sums = self.sums();
-        let mut out = String::new();
-        for CounterFamily { name, values, help } in self.families(&sums) {
-            // By the convention of Prometheus, the name says which of the two it is.
-            let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
-            put_head(name, kind, help, &mut out);
-            for (labels, value) in values {
-                let _ = writeln!(out, "selvedge_{name}{labels} {value}");
-            }
-        }
-        sums.put_latency(&mut out);
-        self.own().iter().for_each(|metric| metric.put_prometheus(&mut out));
-        out
+        let (counters, latency, own) = (self.families(&sums), sums.latency(), self.own());
+        prometheus::text(MetricsSnapshot { counters, latency, own })
     }
 
     /// All counters but the histogram.
-    fn families(&self, sums: &CounterSums) -> Vec<CounterFamily> {
-        let family = |name, values, help| CounterFamily { name, values, help };
+    fn families(&self, sums: &CounterSums) -> Vec<OwnMetric> {
+        let family = |name, samples, help| OwnMetric { name, samples, help };
         let uptime = Time::now().since(self.began).as_secs();
         let classes = ["1xx", "2xx", "3xx", "4xx", "5xx"].into_iter().zip(sums.requests.into_iter().skip(1));
         let refused = REASONS.into_iter().zip(sums.refused);
@@ -408,44 +400,27 @@ fn put_routes(routing: &Routing, page: &mut String) {
     page.push_str("</table>\n");
 }
 
-/// Counters of one name, each with its labels.
-struct CounterFamily {
-    name: &'static str,
-    values: Vec<(String, u64)>,
-    help: &'static str,
-}
+/// Values, each with its labels.
+type Samples = Vec<(Vec<(&'static str, String)>, u64)>;
 
 /// A value without labels.
-fn one(value: u64) -> Vec<(String, u64)> {
-    vec![(String::new(), value)]
+fn one(value: u64) -> Samples {
+    vec![(Vec::new(), value)]
 }
 
 /// Values with one label each.
-fn by(label: &str, values: impl IntoIterator<Item = (&'static str, u64)>) -> Vec<(String, u64)> {
-    values.into_iter().map(|(name, value)| (format!("{{{label}=\"{name}\"}}"), value)).collect()
-}
-
-/// Appends the lines in front of a metric's values.
-fn put_head(name: &str, kind: &str, help: &str, out: &mut String) {
-    let _ = writeln!(out, "# HELP selvedge_{name} {help}\n# TYPE selvedge_{name} {kind}");
+fn by(label: &'static str, values: impl IntoIterator<Item = (&'static str, u64)>) -> Samples {
+    values.into_iter().map(|(name, value)| (vec![(label, name.to_owned())], value)).collect()
 }
 
 impl CounterSums {
-    /// Appends the histogram in the text format of Prometheus.
-    fn put_latency(&self, out: &mut String) {
-        let help = "Time from the head of a request to the head of its reply.";
-        put_head("request_duration_seconds", "histogram", help, out);
-        let mut below = 0;
-        for (bound, count) in BOUNDS.iter().zip(self.latency) {
-            below += count;
-            let le = *bound as f64 / 1e6;
-            let _ = writeln!(out, "selvedge_request_duration_seconds_bucket{{le=\"{le}\"}} {below}");
+    /// The histogram.
+    fn latency(&self) -> LatencySnapshot {
+        LatencySnapshot {
+            buckets: BOUNDS.iter().map(|&bound| bound as f64 / 1e6).zip(self.latency).collect(),
+            requests: self.latency.iter().sum(),
+            seconds: self.latency_nanos as f64 / 1e9,
         }
-        let all: u64 = self.latency.iter().sum();
-        let _ = writeln!(out, "selvedge_request_duration_seconds_bucket{{le=\"+Inf\"}} {all}");
-        let seconds = self.latency_nanos as f64 / 1e9;
-        let _ = writeln!(out, "selvedge_request_duration_seconds_sum {seconds}");
-        let _ = writeln!(out, "selvedge_request_duration_seconds_count {all}");
     }
 
     /// The connections by what they wait for. Numbers that are read while they change may not fit.
@@ -525,8 +500,8 @@ mod tests {
             "selvedge_requests_total{class=\"2xx\"} 1",
             "selvedge_requests_total{class=\"4xx\"} 1",
             "selvedge_response_bytes_total 101",
-            "selvedge_request_duration_seconds_bucket{le=\"0.00001\"} 0",
-            "selvedge_request_duration_seconds_bucket{le=\"0.000025\"} 1",
+            "selvedge_request_duration_seconds_bucket{le=\"1e-05\"} 0",
+            "selvedge_request_duration_seconds_bucket{le=\"2.5e-05\"} 1",
             "selvedge_request_duration_seconds_bucket{le=\"10\"} 1",
             "selvedge_request_duration_seconds_bucket{le=\"+Inf\"} 2",
             "selvedge_request_duration_seconds_count 2",
