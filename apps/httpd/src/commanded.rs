@@ -195,8 +195,8 @@ impl Family {
         Ok(alike(&answers))
     }
 
-    /// Has the parent's own reports be those that the configuration asks for by now. The processes
-    /// report a mistake in it.
+    /// Takes the level of the parent's own reports from the configuration as it is now. The
+    /// processes report a mistake in it.
     async fn take_level(&self) {
         let source = self.source.clone();
         let loaded = blocking(move || configuration::load(&source).map(|loaded| loaded.process.level));

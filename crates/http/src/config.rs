@@ -46,7 +46,7 @@ pub struct Config {
     pub connections: usize,
 }
 
-/// The part of a [`Config`] that holds for each connection, and that may change while a site serves.
+/// The part of a [`Config`] that holds for each connection. It may change while a site serves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionTerms {
     pub(crate) limits: Limits,

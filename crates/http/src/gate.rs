@@ -49,9 +49,9 @@ impl ConnectionGate {
         ConnectionGate::after(None, balancers, connections)
     }
 
-    /// As [`new`](Self::new), for a gate that takes the place of `former`. The connections that have
-    /// passed that one count here too, if it counted them. An address that has more connections than
-    /// it may have now keeps them.
+    /// As [`new`](Self::new), for a gate that takes the place of `former`. The connections that
+    /// have passed that one count here too, if it counted them. An address that has more
+    /// connections than it may have now keeps them.
     pub fn after(
         former: Option<&ConnectionGate>,
         balancers: Vec<Network>,

@@ -42,8 +42,8 @@ impl LostLines {
 pub(crate) struct LossesOfLogs(Mutex<Vec<Arc<LostLines>>>);
 
 impl LossesOfLogs {
-    /// Counts the losses of this log too. Logs of which one takes the place of another have the same
-    /// losses, and count once.
+    /// Counts the losses of this log too. Logs of which one takes the place of another have the
+    /// same losses, and count once.
     pub(crate) fn tell(&self, log: Arc<LostLines>) {
         let mut logs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !logs.iter().any(|known| Arc::ptr_eq(known, &log)) {

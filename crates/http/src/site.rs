@@ -240,14 +240,15 @@ impl Site {
         self.connecting.worker.state.borrow_mut().handler = Front::of_routes(responder);
     }
 
-    /// Serves by the limits and times of `config` from now on: its `limits`, `idle`, `head`, `body`,
-    /// `write` and `handlers`. The rest of `config` means nothing here. No connection is closed: a
-    /// request that has begun, and a connection that waits for one, has the time that it had.
+    /// Serves by the limits and times of `config` from now on: its `limits`, `idle`, `head`,
+    /// `body`, `write` and `handlers`. The rest of `config` means nothing here. No connection is
+    /// closed: a request that has begun, and a connection that waits for one, has the time that it
+    /// had.
     pub fn set_limits(&self, config: &Config) {
         self.connecting.worker.set_terms(ConnectionTerms::of(config));
     }
 
-    /// Has later connections pass `gate`, or none. Only for a site that was made
+    /// Sets the gate that later connections pass, or none. Only for a site that was made
     /// [with routes](Self::with_routes).
     pub fn set_gate(&self, gate: Option<Arc<ConnectionGate>>) {
         if let Some(routes) = &self.routes {

@@ -58,7 +58,7 @@ impl<H> WorkerContext<H> {
         self.terms.get()
     }
 
-    /// Has `terms` hold from now on. What a connection waits for already ends by the former ones.
+    /// Sets what holds from now on. What a connection waits for already ends by the former terms.
     pub(crate) fn set_terms(&self, terms: ConnectionTerms) {
         self.terms.set(terms);
     }

@@ -23,7 +23,7 @@ pub(super) fn limited(config: Config, options: &Options) -> Config {
     }
 }
 
-/// Has the limits of `loaded` be those of the server. The workers take them over with the routes.
+/// Makes the limits of `loaded` those of the server. The workers take them over with the routes.
 pub(super) fn adopt(shared: &Changeable, loaded: &Loaded) {
     let (later, process) = (&loaded.options, &loaded.process);
     if let Some((options, started)) = &mut *lock(&shared.started) {

@@ -66,8 +66,8 @@ pub(super) struct Changeable {
     pub(super) urls: Vec<String>,
     /// Whether its connections are in the process: no other process can take them over.
     pub(super) is_stacked: bool,
-    /// The options and the process as they were at the start, but the logs and the limits as they are
-    /// now: a reload changes nothing else of them.
+    /// The options and the process as they were at the start, but the logs and the limits as they
+    /// are now: a reload changes nothing else of them.
     pub(super) started: Mutex<Option<(Options, ProcessSettings)>>,
 }
 

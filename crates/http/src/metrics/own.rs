@@ -20,8 +20,8 @@ use std::fmt::Write;
 /// ```
 #[derive(Clone, Debug)]
 pub struct OwnMetric {
-    /// The name, which gets `selvedge_` in front. One that ends in `_total` is a counter, any other a
-    /// gauge.
+    /// The name, which gets `selvedge_` in front. One that ends in `_total` is a counter, any other
+    /// is a gauge.
     pub name: &'static str,
     /// A sentence that says what it is.
     pub help: &'static str,

@@ -34,8 +34,8 @@ fn a_counted_site_tells_the_losses_of_a_later_log() {
     assert!(told.contains("selvedge_log_lines_lost_total{reason=\"failed\"} 2\n"), "{told}");
 }
 
-/// The reply to the first request ends while there is no log. The log that comes later has no line of
-/// it, although the connection has been busy all the time.
+/// The reply to the first request ends while there is no log. The log that comes later has no line
+/// of it, although the connection has been busy all the time.
 #[test]
 fn a_reply_that_ended_without_a_log_is_in_no_later_one() {
     const LONG: usize = 2_000_000;
