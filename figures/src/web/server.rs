@@ -474,11 +474,12 @@ impl Running {
         let Some(path) = &self.log else { return Ok(()) };
         let log = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let request = format!("\"GET {} HTTP/1.1\" 200 {} \"", file.path, file.bytes);
+        // Mighttpd tells its address, its start and its end in the same stream.
+        let is_stream = self.name == name(Kind::Mighttpd, Log::On);
         let mut lines = 0;
         for line in BufReader::new(log).lines() {
             let line = line.map_err(|error| format!("{}: {error}", path.display()))?;
-            // Mighttpd's first line tells where it serves.
-            if lines == 0 && line.starts_with("http://") {
+            if is_stream && !line.contains('"') {
                 continue;
             }
             if !line.contains(&request) {
