@@ -111,6 +111,8 @@ fn the_parent_reports_by_the_level_of_a_reload() {
     let mut command = httpd(&[file.to_str().unwrap()]);
     command.stderr(fs::File::create(&reports).unwrap());
     let server = start(command);
+    // All processes have read the file when they answer.
+    assert_eq!(ctl(&file, "status").unwrap().matches("process      ").count(), 3);
     with("notice");
     ctl(&file, "reload").unwrap();
     ctl(&file, "upgrade").unwrap();
