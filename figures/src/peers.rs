@@ -13,7 +13,7 @@ use std::process::Command;
 use std::time::SystemTime;
 
 /// The Debian packages that bring every peer this stage measures against.
-pub(crate) const PACKAGES: [&str; 35] = [
+pub(crate) const PACKAGES: [&str; 36] = [
     "golang-go",
     "ghc",
     "libghc-parallel-dev",
@@ -27,6 +27,7 @@ pub(crate) const PACKAGES: [&str; 35] = [
     "h2o",
     "apache2-bin",
     "haproxy",
+    "mighttpd2",
     "valgrind",
     "ninja-build",
     "make",
@@ -523,8 +524,8 @@ pub(crate) fn build_all() -> Result<(), String> {
     let built = COMPILED.iter().map(|peer| (peer.name, peer.built()));
     let servers = WEB_SERVERS.map(|program| (program, program_path(program)));
     let of_names = NAME_SERVERS.map(|(package, program)| (program, program_of(package, program)));
-    let of_files = [("vsftpd", program_path("vsftpd"))];
-    for (name, found) in built.chain(servers).chain(of_names).chain(of_files) {
+    let others = [("vsftpd", program_path("vsftpd")), ("mighty", program_of("mighttpd2", "mighty"))];
+    for (name, found) in built.chain(servers).chain(of_names).chain(others) {
         match found {
             Ok(path) => println!("{name}: {path}"),
             Err(why) => {

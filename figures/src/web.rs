@@ -75,6 +75,7 @@ pub(crate) fn small(effort: Effort) -> Result<Table, String> {
         Entrant::new(Kind::NginxSmallFiles, Log::On),
         Entrant::new(Kind::Lighttpd, Log::On),
         Entrant::new(Kind::H2o, Log::On),
+        Entrant::new(Kind::Mighttpd, Log::On),
         Entrant::new(Kind::Limit, Log::Off),
     ];
     compare("web-small", "612-byte file", site::SMALL, 1, &entrants, effort)
@@ -88,6 +89,7 @@ pub(crate) fn sixteen_k(effort: Effort) -> Result<Table, String> {
         Entrant::new(Kind::NginxSmallFiles, Log::On),
         Entrant::new(Kind::Lighttpd, Log::On),
         Entrant::new(Kind::H2o, Log::On),
+        Entrant::new(Kind::Mighttpd, Log::On),
     ];
     compare("web-16k", "16 KiB file", site::SIXTEEN_K, 1, &entrants, effort)
 }
@@ -135,6 +137,9 @@ fn compare(
         load::CONNECTIONS
     );
     let mut notes = server::notes();
+    if entrants.iter().any(|entrant| entrant.kind == Kind::Mighttpd) {
+        notes.push("Mighttpd: Debian's, in the foreground, so its log goes to its standard output stream, which is a file".to_owned());
+    }
     if entrants.iter().any(|entrant| entrant.kind == Kind::Limit) {
         notes.push("limit: epoll, recv and send of a constant reply, no parsing, no file, no log".to_owned());
     }

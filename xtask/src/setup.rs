@@ -72,6 +72,12 @@ const PROGRAMS: &[Program] = &[
         need: Need::Required,
     },
     Program {
+        name: "zstd",
+        package: "zstd",
+        purpose: "unpacks what selvedge-httpd packs in its tests",
+        need: Need::Required,
+    },
+    Program {
         name: "python3",
         package: "python3",
         purpose: "CSV and a terminal in selvedge-pipe's tests",
@@ -117,6 +123,12 @@ const PROGRAMS: &[Program] = &[
         name: "/usr/lib/python3/dist-packages/prometheus_client/parser.py",
         package: "python3-prometheus-client",
         purpose: "reads the server's metrics in its tests",
+        need: Need::Optional,
+    },
+    Program {
+        name: "mighty",
+        package: "mighttpd2",
+        purpose: "what selvedge-httpd's tests compare it to, with Mighttpd's own files",
         need: Need::Optional,
     },
     Program {

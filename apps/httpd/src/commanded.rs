@@ -6,8 +6,10 @@
 //! the new process becomes the parent of others.
 
 use crate::answers::{ProcessAnswer, alike, apart, labelled};
+use crate::configuration::{self, ConfigurationFiles};
 use crate::control::{self, Commands};
 use crate::prefork::{Children, PreforkedChild};
+use crate::reporting;
 use crate::startup_error::StartupError;
 use crate::systemd;
 use crate::takeover::{HandedFiles, hand_over};
@@ -28,6 +30,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// The processes and what their parent does with them. Its threads share it.
 pub(crate) struct Family {
+    source: ConfigurationFiles,
     children: RefCell<Children>,
     /// The control socket once more, for a parent that takes over.
     control: HandedFiles,
@@ -62,7 +65,11 @@ pub(crate) async fn supervise(family: Rc<Family>, socket: Option<UnixListener>) 
                         }
                     });
                 }
-                Signal::HUP => family.children.borrow().pass_on(Kill::HUP),
+                Signal::HUP => {
+                    family.children.borrow().pass_on(Kill::HUP);
+                    let family = family.clone();
+                    detach_local(async move { family.take_level().await });
+                }
                 Signal::USR1 => family.children.borrow().pass_on(Kill::USR1),
                 Signal::QUIT => family.end(Kill::QUIT),
                 _ => family.end(Kill::TERM),
@@ -75,9 +82,9 @@ pub(crate) async fn supervise(family: Rc<Family>, socket: Option<UnixListener>) 
 
 impl Family {
     /// `control` has the control socket, if there is one, for a parent that takes over.
-    pub(crate) fn new(children: Children, control: HandedFiles) -> Rc<Family> {
+    pub(crate) fn new(source: ConfigurationFiles, children: Children, control: HandedFiles) -> Rc<Family> {
         let children = RefCell::new(children);
-        Rc::new(Family { children, control, is_handing: Cell::default(), handed_over: Stop::new() })
+        Rc::new(Family { source, children, control, is_handing: Cell::default(), handed_over: Stop::new() })
     }
 
     /// Whether another parent has taken over.
@@ -184,7 +191,18 @@ impl Family {
             })?;
             answers.push(ProcessAnswer { number, process, text: Ok(text) });
         }
+        self.take_level().await;
         Ok(alike(&answers))
+    }
+
+    /// Takes the level of the parent's own reports from the configuration as it is now. The
+    /// processes report a mistake in it.
+    async fn take_level(&self) {
+        let source = self.source.clone();
+        let loaded = blocking(move || configuration::load(&source).map(|loaded| loaded.process.level));
+        if let Ok(Ok(level)) = loaded.await {
+            reporting::begin(level, false);
+        }
     }
 
     /// The parent's own state.

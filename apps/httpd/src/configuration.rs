@@ -6,7 +6,7 @@ use crate::options::{Address, Log, Options};
 use crate::startup_error::StartupError;
 use selvedge_http::{ConnectionGate, LogFormat, Rotation, Routing, Severity, ZipStore};
 use selvedge_site::settings::Settings;
-use selvedge_site::{ConfigError, RouteAction, RouteTable, mighty};
+use selvedge_site::{ConfigError, Network, RouteAction, RouteTable, mighty};
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -75,8 +75,12 @@ impl Default for ProcessSettings {
 impl ProcessSettings {
     /// What connections pass before their first request.
     pub(crate) fn gate(&self) -> Option<Arc<ConnectionGate>> {
-        let balancers = self.balancers.iter().map(|text| text.parse().expect("`read` has checked it"));
-        ConnectionGate::new(balancers.collect(), self.connections_per_address)
+        ConnectionGate::new(self.networks(), self.connections_per_address)
+    }
+
+    /// The networks of the balancers.
+    pub(crate) fn networks(&self) -> Vec<Network> {
+        self.balancers.iter().map(|text| text.parse().expect("`read` has checked it")).collect()
     }
 }
 

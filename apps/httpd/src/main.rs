@@ -139,7 +139,7 @@ fn serve_by(
         return Err(StartupError { message, status: 2 });
     }
     if process.processes > 1 && !prefork::is_one_of_several() {
-        return prefork::run(&options, &process, predecessor);
+        return prefork::run(source, &options, &process, predecessor);
     }
     if !background::is_daemon() && !prefork::is_one_of_several() {
         warnings.iter().for_each(|warning| eprintln!("selvedge-httpd: {warning}"));

@@ -16,7 +16,7 @@
 
 use crate::background::PidFile;
 use crate::commanded::{Family, supervise};
-use crate::configuration::ProcessSettings;
+use crate::configuration::{ConfigurationFiles, ProcessSettings};
 use crate::nameless::NamelessSocket;
 use crate::options::Options;
 use crate::startup_error::StartupError;
@@ -51,6 +51,7 @@ pub(crate) fn is_one_of_several() -> bool {
 /// An address cannot be bound, a process could not be started, or one ended with a failure at the
 /// start.
 pub(crate) fn run(
+    source: ConfigurationFiles,
     options: &Options,
     process: &ProcessSettings,
     predecessor: &mut Option<Predecessor>,
@@ -101,7 +102,7 @@ pub(crate) fn run(
     let mut events = EventLoop::new()?;
     let socket = control.as_mut().and_then(|control| control.listeners[0].unix.pop());
     let handing = control.as_mut().map(|control| std::mem::take(&mut control.handing));
-    let family = Family::new(children, handing.unwrap_or_default());
+    let family = Family::new(source, children, handing.unwrap_or_default());
     let ended = round_robin_over(&mut events, supervise(family.clone(), socket));
     if let Some(control) = control.as_mut().filter(|_| family.is_handed_over()) {
         control.paths.leave();

@@ -6,6 +6,7 @@
 //! commands.
 
 mod hearing;
+mod limits;
 mod logs;
 mod server;
 mod worker;
@@ -20,12 +21,10 @@ use crate::startup_error::StartupError;
 use crate::takeover::{HandedFiles, HandedName, Predecessor};
 use crate::{descriptors, prefork, privileges, reporting, systemd};
 use hearing::hear;
+use limits::limited;
 use logs::open_log;
 use selvedge_core::round_robin_over;
-use selvedge_http::request::Limits;
-use selvedge_http::{
-    BlockCache, Config, DocumentRoot, HandlerLimits, Metrics, Reload, Routing, Severity, Stop, report,
-};
+use selvedge_http::{BlockCache, Config, DocumentRoot, Metrics, Reload, Routing, Severity, Stop, report};
 use selvedge_io::EventLoop;
 use selvedge_io::net::UnixListener;
 use selvedge_io::signal::{Signal, Signals, signals};
@@ -87,7 +86,7 @@ pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Re
     let signals =
         signals(&[Signal::TERM, Signal::INT, Signal::QUIT, Signal::HUP, Signal::USR1, Signal::USR2])?;
     let parts = Arc::new(SharedParts::default());
-    let (site, routing, what) = site(content, &process, &parts);
+    let (site, routing, what) = site(content, &parts);
     pid_file.write()?;
     announce(&what, &bound.urls, &options.log);
     reports.begin()?;
@@ -96,7 +95,6 @@ pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Re
     let server = Server {
         site,
         config,
-        drain: options.drain,
         stop: Stop::new(),
         reload: Reload::new(),
         nudge: Reload::new(),
@@ -109,6 +107,7 @@ pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Re
             urls: bound.urls.clone(),
             is_stacked: stack.is_some(),
             log: Mutex::new(log),
+            gate: Mutex::new(process.gate()),
             started: Mutex::new(Some((options, process))),
             ..Changeable::default()
         }),
@@ -194,11 +193,7 @@ fn bound(
 }
 
 /// The site of all workers, its routes if it has some, and what a line for the user calls it.
-fn site(
-    content: ServedContent,
-    process: &ProcessSettings,
-    parts: &Arc<SharedParts>,
-) -> (SiteKind, Option<Arc<Routing>>, String) {
+fn site(content: ServedContent, parts: &Arc<SharedParts>) -> (SiteKind, Option<Arc<Routing>>, String) {
     match content {
         ServedContent::Directory(tree) => {
             let what = tree.path().display().to_string();
@@ -209,7 +204,7 @@ fn site(
             let what = format!("{} routes", routing.table().routes().count());
             let (metrics, told) = (Metrics::new(), parts.clone());
             metrics.also(move || told.told());
-            (SiteKind::Routes { source, gate: process.gate(), metrics }, Some(routing), what)
+            (SiteKind::Routes { source, metrics }, Some(routing), what)
         }
     }
 }
@@ -251,22 +246,13 @@ fn config(options: &Options, workers: usize) -> Result<Config, StartupError> {
     let for_each = if is_direct { 2 } else { 1 };
     let cached = options.cache_files.saturating_mul(for_each);
     let shares = descriptors::shares(options.listen.len(), workers, cached)?;
-    Ok(Config {
-        limits: Limits {
-            head_bytes: options.head_bytes,
-            target_bytes: options.head_bytes / 2,
-            body_bytes: options.body_bytes,
-        },
+    let config = Config {
         validity: options.validity,
-        idle: options.idle,
-        head: options.head,
-        body: options.body,
-        write: options.write,
         cache_files: shares.cache_files / for_each,
         cache_bytes: options.cache_bytes,
         blocks: is_direct.then(|| BlockCache::new(options.cache_direct)),
         connections: shares.connections,
-        handlers: HandlerLimits { body_bytes: options.body_bytes, ..HandlerLimits::default() },
         ..Config::default()
-    })
+    };
+    Ok(limited(config, options))
 }

@@ -46,6 +46,24 @@ pub struct Config {
     pub connections: usize,
 }
 
+/// The part of a [`Config`] that holds for each connection. It may change while a site serves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ConnectionTerms {
+    pub(crate) limits: Limits,
+    pub(crate) idle: Duration,
+    pub(crate) head: Duration,
+    pub(crate) body: Duration,
+    pub(crate) write: Duration,
+    pub(crate) handlers: HandlerLimits,
+}
+
+impl ConnectionTerms {
+    pub(crate) fn of(config: &Config) -> ConnectionTerms {
+        let Config { limits, idle, head, body, write, handlers, .. } = *config;
+        ConnectionTerms { limits, idle, head, body, write, handlers }
+    }
+}
+
 impl Default for Config {
     /// 60 s idle, 10 s for a head, 30 s for a body and for writing, files valid for 2 s, 1,024
     /// files and 64 MiB in a worker's cache, contents up to 8 KiB in memory, no bound on
@@ -69,7 +87,7 @@ impl Default for Config {
 }
 
 /// What a request may take that a [handler](selvedge_handler::Handler) answers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandlerLimits {
     /// How long a handler may take from the request's head to its response. After that the future
     /// of the handler is dropped, and the client is answered with 503. `None` for no limit. The

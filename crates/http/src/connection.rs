@@ -71,7 +71,7 @@ impl<H: Responder> Connecting<H> {
     #[inline]
     fn take_exchange(&self) -> Box<Exchange<H>> {
         let pooled = self.exchanges.borrow_mut().pop();
-        pooled.unwrap_or_else(|| Box::new(Exchange::new(&self.worker.config)))
+        pooled.unwrap_or_else(|| Box::new(Exchange::new(&self.worker.terms().limits)))
     }
 
     #[inline]
@@ -133,7 +133,7 @@ impl Link {
     /// a connection that waits costs little memory.
     pub(crate) async fn converse<H: Responder>(self: &Rc<Link>, connecting: &Connecting<H>) {
         // A variable that lives across a wait would take room in the thread.
-        let mut due = Deadline::after(now(), connecting.worker.config.idle);
+        let mut due = Deadline::after(now(), connecting.worker.terms().idle);
         loop {
             self.idle.set(due);
             if connecting.worker.ends_idle() {
@@ -178,7 +178,7 @@ impl Link {
             connecting.give_back(exchange);
             match end {
                 Pause::Idle if !connecting.worker.is_draining() => {
-                    due = Deadline::after(now(), connecting.worker.config.idle)
+                    due = Deadline::after(now(), connecting.worker.terms().idle)
                 }
                 // The stream was not readable after all, or the time is up, which the next wait
                 // will say.

@@ -24,7 +24,7 @@ const ADDRESSES_MAX: usize = 64 << 10;
 #[derive(Debug)]
 pub struct ConnectionGate {
     balancers: Vec<Network>,
-    counts: Option<Mutex<OpenCounts>>,
+    counts: Option<Arc<Mutex<OpenCounts>>>,
 }
 
 /// A connection that has passed. When it is dropped, its address may have another one.
@@ -46,7 +46,24 @@ impl ConnectionGate {
     /// A gate where connections of `balancers` begin with the PROXY protocol, and an address has at
     /// most `connections` connections at a time, if that is not 0. `None` if neither is asked for.
     pub fn new(balancers: Vec<Network>, connections: u32) -> Option<Arc<ConnectionGate>> {
-        let counts = (connections > 0).then(|| Mutex::new(OpenCounts::new(connections, ADDRESSES_MAX)));
+        ConnectionGate::after(None, balancers, connections)
+    }
+
+    /// As [`new`](Self::new), for a gate that takes the place of `former`. The connections that
+    /// have passed that one count here too, if it counted them. An address that has more
+    /// connections than it may have now keeps them.
+    pub fn after(
+        former: Option<&ConnectionGate>,
+        balancers: Vec<Network>,
+        connections: u32,
+    ) -> Option<Arc<ConnectionGate>> {
+        let counts = (connections > 0).then(|| match former.and_then(|former| former.counts.clone()) {
+            Some(counts) => {
+                counts.lock().unwrap_or_else(PoisonError::into_inner).set_most(connections);
+                counts
+            }
+            None => Arc::new(Mutex::new(OpenCounts::new(connections, ADDRESSES_MAX))),
+        });
         (counts.is_some() || !balancers.is_empty()).then(|| Arc::new(ConnectionGate { balancers, counts }))
     }
 

@@ -1,11 +1,12 @@
-//! Lines that the disk does not take: [`LostLines`] counts them, and [`append_lines`] leaves no
-//! half of one in the file.
+//! Lines that the disk does not take: [`LostLines`] counts them, [`LossesOfLogs`] has those of all
+//! logs of a site, and [`append_lines`] leaves no half of one in the file.
 //!
 //! `access_log.rs` writes and counts here; `metrics.rs` tells the counts.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The number of lines that a log has lost, by reason.
 #[derive(Debug, Default)]
@@ -33,6 +34,30 @@ impl LostLines {
     /// The number of lines for all reasons.
     pub(crate) fn sum(&self) -> u64 {
         self.counts().iter().map(|(_, lines)| lines).sum()
+    }
+}
+
+/// The lines that all logs of a site have lost.
+#[derive(Debug, Default)]
+pub(crate) struct LossesOfLogs(Mutex<Vec<Arc<LostLines>>>);
+
+impl LossesOfLogs {
+    /// Counts the losses of this log too. Logs of which one takes the place of another have the
+    /// same losses, and count once.
+    pub(crate) fn tell(&self, log: Arc<LostLines>) {
+        let mut logs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !logs.iter().any(|known| Arc::ptr_eq(known, &log)) {
+            logs.push(log);
+        }
+    }
+
+    /// The reasons, and the number of lines for each.
+    pub(crate) fn counts(&self) -> [(&'static str, u64); 2] {
+        let logs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        logs.iter().fold(LostLines::default().counts(), |sums, log| {
+            let of = log.counts();
+            [0, 1].map(|at| (sums[at].0, sums[at].1 + of[at].1))
+        })
     }
 }
 

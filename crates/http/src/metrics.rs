@@ -6,11 +6,12 @@
 //! [adds](Metrics::also) what it knows itself. A server without routes counts nothing.
 
 mod own;
+mod prometheus;
 
 pub use self::own::OwnMetric;
-use crate::access_log::LogFile;
+use self::prometheus::{LatencySnapshot, MetricsSnapshot};
 use crate::block_cache::{BlockCache, BlockCounts};
-use crate::lost_lines::LostLines;
+use crate::lost_lines::LossesOfLogs;
 use crate::routing::Routing;
 use selvedge_core::Time;
 use selvedge_site::listing::{STYLE, escaped, size};
@@ -31,7 +32,7 @@ pub struct Metrics {
     /// The number of configurations taken over while the server ran, and of refused ones.
     reloads: [AtomicU64; 2],
     /// Of the access log, if there is one.
-    lost: OnceLock<Arc<LostLines>>,
+    lost: Arc<LossesOfLogs>,
     /// The cache of blocks, if there is one.
     blocks: OnceLock<BlockCache>,
     /// What the program tells besides.
@@ -170,7 +171,7 @@ impl Metrics {
             began: Time::now(),
             workers: Mutex::default(),
             reloads: Default::default(),
-            lost: OnceLock::new(),
+            lost: Arc::default(),
             blocks: OnceLock::new(),
             also: OnceLock::new(),
         })
@@ -186,19 +187,14 @@ impl Metrics {
         self.also.get().map_or_else(Vec::new, |gather| gather())
     }
 
-    /// Tells the losses of this log too. All workers have the same one.
-    pub(crate) fn tell_losses(&self, log: &LogFile) {
-        self.lost.get_or_init(|| log.losses());
+    /// Where the losses of logs are told.
+    pub(crate) fn losses(&self) -> Arc<LossesOfLogs> {
+        self.lost.clone()
     }
 
     /// Tells the counts of this cache too. All workers have the same one.
     pub(crate) fn tell_blocks(&self, blocks: &BlockCache) {
         self.blocks.get_or_init(|| blocks.clone());
-    }
-
-    /// The lines that the access log has lost, by reason.
-    fn lost(&self) -> [(&'static str, u64); 2] {
-        self.lost.get().map_or_else(|| LostLines::default().counts(), |lost| lost.counts())
     }
 
     pub(crate) fn worker(&self) -> Arc<WorkerMetrics> {
@@ -241,23 +237,13 @@ impl Metrics {
     /// The counters in the text format of Prometheus, version 0.0.4.
     pub fn prometheus(&self) -> String {
         let sums = self.sums();
-        let mut out = String::new();
-        for CounterFamily { name, values, help } in self.families(&sums) {
-            // By the convention of Prometheus, the name says which of the two it is.
-            let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
-            put_head(name, kind, help, &mut out);
-            for (labels, value) in values {
-                let _ = writeln!(out, "selvedge_{name}{labels} {value}");
-            }
-        }
-        sums.put_latency(&mut out);
-        self.own().iter().for_each(|metric| metric.put_prometheus(&mut out));
-        out
+        let (counters, latency, own) = (self.families(&sums), sums.latency(), self.own());
+        prometheus::text(MetricsSnapshot { counters, latency, own })
     }
 
     /// All counters but the histogram.
-    fn families(&self, sums: &CounterSums) -> Vec<CounterFamily> {
-        let family = |name, values, help| CounterFamily { name, values, help };
+    fn families(&self, sums: &CounterSums) -> Vec<OwnMetric> {
+        let family = |name, samples, help| OwnMetric { name, samples, help };
         let uptime = Time::now().since(self.began).as_secs();
         let classes = ["1xx", "2xx", "3xx", "4xx", "5xx"].into_iter().zip(sums.requests.into_iter().skip(1));
         let refused = REASONS.into_iter().zip(sums.refused);
@@ -289,7 +275,7 @@ impl Metrics {
             family("reloads_total", by("result", reloads), "Configurations read while the server ran."),
             family(
                 "log_lines_lost_total",
-                by("reason", self.lost()),
+                by("reason", self.lost.counts()),
                 "Lines of the access log that are not in it.",
             ),
         ];
@@ -329,7 +315,7 @@ impl Metrics {
             ("requests", requests.to_string()),
             ("content", format!("{}B", size(sums.bytes))),
             ("refused", sums.refused.iter().sum::<u64>().to_string()),
-            ("lost lines", self.lost().iter().map(|(_, lines)| lines).sum::<u64>().to_string()),
+            ("lost lines", self.lost.counts().iter().map(|(_, lines)| lines).sum::<u64>().to_string()),
         ] {
             let _ = writeln!(text, "{name:<12} {value}");
         }
@@ -370,7 +356,7 @@ impl Metrics {
         );
         row(
             "Lost lines of the access log",
-            self.lost().iter().map(|(_, lines)| lines).sum::<u64>().to_string(),
+            self.lost.counts().iter().map(|(_, lines)| lines).sum::<u64>().to_string(),
         );
         row("Files in the caches", sums.told_cache());
         if let Some(blocks) = self.told_blocks() {
@@ -414,44 +400,27 @@ fn put_routes(routing: &Routing, page: &mut String) {
     page.push_str("</table>\n");
 }
 
-/// Counters of one name, each with its labels.
-struct CounterFamily {
-    name: &'static str,
-    values: Vec<(String, u64)>,
-    help: &'static str,
-}
+/// Values, each with its labels.
+type Samples = Vec<(Vec<(&'static str, String)>, u64)>;
 
 /// A value without labels.
-fn one(value: u64) -> Vec<(String, u64)> {
-    vec![(String::new(), value)]
+fn one(value: u64) -> Samples {
+    vec![(Vec::new(), value)]
 }
 
 /// Values with one label each.
-fn by(label: &str, values: impl IntoIterator<Item = (&'static str, u64)>) -> Vec<(String, u64)> {
-    values.into_iter().map(|(name, value)| (format!("{{{label}=\"{name}\"}}"), value)).collect()
-}
-
-/// Appends the lines in front of a metric's values.
-fn put_head(name: &str, kind: &str, help: &str, out: &mut String) {
-    let _ = writeln!(out, "# HELP selvedge_{name} {help}\n# TYPE selvedge_{name} {kind}");
+fn by(label: &'static str, values: impl IntoIterator<Item = (&'static str, u64)>) -> Samples {
+    values.into_iter().map(|(name, value)| (vec![(label, name.to_owned())], value)).collect()
 }
 
 impl CounterSums {
-    /// Appends the histogram in the text format of Prometheus.
-    fn put_latency(&self, out: &mut String) {
-        let help = "Time from the head of a request to the head of its reply.";
-        put_head("request_duration_seconds", "histogram", help, out);
-        let mut below = 0;
-        for (bound, count) in BOUNDS.iter().zip(self.latency) {
-            below += count;
-            let le = *bound as f64 / 1e6;
-            let _ = writeln!(out, "selvedge_request_duration_seconds_bucket{{le=\"{le}\"}} {below}");
+    /// The histogram.
+    fn latency(&self) -> LatencySnapshot {
+        LatencySnapshot {
+            buckets: BOUNDS.iter().map(|&bound| bound as f64 / 1e6).zip(self.latency).collect(),
+            requests: self.latency.iter().sum(),
+            seconds: self.latency_nanos as f64 / 1e9,
         }
-        let all: u64 = self.latency.iter().sum();
-        let _ = writeln!(out, "selvedge_request_duration_seconds_bucket{{le=\"+Inf\"}} {all}");
-        let seconds = self.latency_nanos as f64 / 1e9;
-        let _ = writeln!(out, "selvedge_request_duration_seconds_sum {seconds}");
-        let _ = writeln!(out, "selvedge_request_duration_seconds_count {all}");
     }
 
     /// The connections by what they wait for. Numbers that are read while they change may not fit.
@@ -531,8 +500,8 @@ mod tests {
             "selvedge_requests_total{class=\"2xx\"} 1",
             "selvedge_requests_total{class=\"4xx\"} 1",
             "selvedge_response_bytes_total 101",
-            "selvedge_request_duration_seconds_bucket{le=\"0.00001\"} 0",
-            "selvedge_request_duration_seconds_bucket{le=\"0.000025\"} 1",
+            "selvedge_request_duration_seconds_bucket{le=\"1e-05\"} 0",
+            "selvedge_request_duration_seconds_bucket{le=\"2.5e-05\"} 1",
             "selvedge_request_duration_seconds_bucket{le=\"10\"} 1",
             "selvedge_request_duration_seconds_bucket{le=\"+Inf\"} 2",
             "selvedge_request_duration_seconds_count 2",

@@ -37,7 +37,7 @@ const METHOD_BYTES_MAX: usize = 24;
 const EMPTY_LINES_MAX: usize = 4;
 
 /// What a request may cost before it is refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Longest head in bytes, request line and fields and empty line; beyond it 431.
     pub head_bytes: usize,

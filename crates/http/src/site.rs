@@ -6,12 +6,13 @@
 //! of it may live across an `.await`. `connection` and `files` know nothing of this file.
 
 use crate::access_log::{LogFile, WorkerLog};
-use crate::config::Config;
+use crate::config::{Config, ConnectionTerms};
 use crate::connection::{Connecting, Link};
 use crate::counted::Counted;
 use crate::document_root::DocumentRoot;
 use crate::front::Front;
 use crate::gate::ConnectionGate;
+use crate::lost_lines::LossesOfLogs;
 use crate::metrics::{Metrics, WorkerMetrics, add};
 use crate::routed::{MakeHandler, Routed};
 use crate::routing::Routing;
@@ -76,6 +77,8 @@ pub struct Site {
     routes: Option<RefCell<Routes>>,
     /// `None` for a site that counts nothing.
     counters: Option<Arc<WorkerMetrics>>,
+    /// Where its counters have the losses of its logs.
+    losses: Option<Arc<LossesOfLogs>>,
     links: RefCell<Vec<Rc<Link>>>,
     /// Former logs, of which lines may still be on their way to the disk.
     old_logs: RefCell<Vec<Rc<WorkerLog>>>,
@@ -237,11 +240,27 @@ impl Site {
         self.connecting.worker.state.borrow_mut().handler = Front::of_routes(responder);
     }
 
+    /// Serves by the limits and times of `config` from now on: its `limits`, `idle`, `head`,
+    /// `body`, `write` and `handlers`. The rest of `config` means nothing here. No connection is
+    /// closed: a request that has begun, and a connection that waits for one, has the time that it
+    /// had.
+    pub fn set_limits(&self, config: &Config) {
+        self.connecting.worker.set_terms(ConnectionTerms::of(config));
+    }
+
+    /// Sets the gate that later connections pass, or none. Only for a site that was made
+    /// [with routes](Self::with_routes).
+    pub fn set_gate(&self, gate: Option<Arc<ConnectionGate>>) {
+        if let Some(routes) = &self.routes {
+            routes.borrow_mut().gate = gate;
+        }
+    }
+
     /// Logs later replies to `log`, or nowhere, and no connection is closed. Lines that were logged
     /// before go to the former log. It waits until they are written.
     pub async fn set_log(&self, log: Option<Arc<LogFile>>) {
-        if let (Some(routes), Some(log)) = (&self.routes, &log) {
-            routes.borrow().metrics.tell_losses(log);
+        if let (Some(losses), Some(log)) = (&self.losses, &log) {
+            losses.tell(log.losses());
         }
         let log = log.map(WorkerLog::new);
         let former = std::mem::replace(&mut self.connecting.worker.state.borrow_mut().log, log);
@@ -264,11 +283,10 @@ impl Site {
         counters: Arc<WorkerMetrics>,
         metrics: &Metrics,
     ) -> Site {
-        if let Some(log) = &log {
-            metrics.tell_losses(log);
-        }
+        let losses = metrics.losses();
+        log.iter().for_each(|log| losses.tell(log.losses()));
         let worker = WorkerContext::new(config, log.map(WorkerLog::new), front).counted(counters.clone());
-        Site { counters: Some(counters), ..Site::connecting(Connecting::new(worker)) }
+        Site { counters: Some(counters), losses: Some(losses), ..Site::connecting(Connecting::new(worker)) }
     }
 
     fn connecting(connecting: Connecting<Front>) -> Site {
@@ -276,6 +294,7 @@ impl Site {
             connecting,
             routes: None,
             counters: None,
+            losses: None,
             links: RefCell::default(),
             old_logs: RefCell::default(),
             at_gate: Cell::new(0),
@@ -513,7 +532,7 @@ impl AtGate {
     /// Serves the connection if it passes the gate, and closes it otherwise.
     async fn serve(self, gate: Arc<ConnectionGate>, stream: Stream, peer: Option<IpAddr>) {
         let site = self.0.clone();
-        match gate.pass(&stream, peer, site.config().head).await {
+        match gate.pass(&stream, peer, site.connecting.worker.terms().head).await {
             Ok((_passed, client)) => {
                 let served = site.serve(stream, client);
                 // From here on the connection counts as served.

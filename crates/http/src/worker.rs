@@ -4,7 +4,7 @@
 //! call that does not wait.
 
 use crate::access_log::WorkerLog;
-use crate::config::Config;
+use crate::config::{Config, ConnectionTerms};
 use crate::date::{self, Clock};
 use crate::metrics::{WaitCount, WaitCounters, WaitKind, WorkerMetrics};
 use selvedge_core::Time;
@@ -16,6 +16,8 @@ use std::time::Duration;
 /// The settings of a worker, its state, and whether it ends.
 pub(crate) struct WorkerContext<H> {
     pub(crate) config: Config,
+    /// What of the settings holds for each connection, as it is now.
+    terms: Cell<ConnectionTerms>,
     pub(crate) state: RefCell<WorkerState<H>>,
     ending: Cell<WorkerEnding>,
     /// Where its connections say what they wait for, if that is counted.
@@ -46,7 +48,19 @@ impl<H> WorkerContext<H> {
     pub(crate) fn new(config: Config, log: Option<Rc<WorkerLog>>, handler: H) -> WorkerContext<H> {
         let state = WorkerState { clock: Clock::now(), clock_due: Time::default(), log, handler };
         let ending = Cell::new(WorkerEnding::No);
-        WorkerContext { config, state: RefCell::new(state), ending, counters: None }
+        let terms = Cell::new(ConnectionTerms::of(&config));
+        WorkerContext { config, terms, state: RefCell::new(state), ending, counters: None }
+    }
+
+    /// What holds for each connection now.
+    #[inline]
+    pub(crate) fn terms(&self) -> ConnectionTerms {
+        self.terms.get()
+    }
+
+    /// Sets what holds from now on. What a connection waits for already ends by the former terms.
+    pub(crate) fn set_terms(&self, terms: ConnectionTerms) {
+        self.terms.set(terms);
     }
 
     /// The same with counters.

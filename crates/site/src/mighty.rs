@@ -333,11 +333,14 @@ fn proxy(target: &str) -> Result<RouteAction, String> {
     })
 }
 
+/// A redirect, which as Mighttpd's names no scheme if the target names none. So a client that came
+/// by https, through a server in front of this one, stays with it.
 fn redirect(target: &str) -> Result<RouteAction, String> {
     let (host, port, path) = parts(target)?;
     let host = if host.is_empty() { "$host".to_owned() } else { host.replace('$', "$$") };
-    let port = port.filter(|port| *port != 80).map_or(String::new(), |port| format!(":{port}"));
-    let to = template(&format!("http://{host}{port}{}", with_rest(&path)))?;
+    let scheme = if target.starts_with("http://") { "http:" } else { "" };
+    let port = port.map_or(String::new(), |port| format!(":{port}"));
+    let to = template(&format!("{scheme}//{host}{port}{}", with_rest(&path)))?;
     Ok(RouteAction::Redirect { to, status: 301 })
 }
 
@@ -390,7 +393,8 @@ mod tests {
     fn the_route_file() {
         let text = "# Domain lists\n[localhost www.example.com]\n/~alice/cgi-bin/ => /srv/alice/cgi-bin/\n\
             /~alice/ -> /srv/alice/public_html/\n/app/cal/ >> example.net/calendar/\n\
-            /app/wiki/ >> :3000/\n/old/ << www.example.org:8080/new/ # moved\n/here/ << :81/\n/ -> /export/www/\n\
+            /app/wiki/ >> :3000/\n/old/ << www.example.org:8080/new/ # moved\n/here/ << :81/\n\
+            /plain/ << http://www.example.org/\n/ -> /export/www/\n\
             [*]\n/ << www.example.com/\n";
         let table = routes("r", text, &Defaults::default()).unwrap();
         let action = |host: &str, path: &str| {
@@ -413,10 +417,11 @@ mod tests {
             ("localhost", "/~alice/x", "-> /srv/alice/public_html/ /x"),
             ("www.example.com", "/app/cal/2026", ">> example.net:80/calendar/2026"),
             ("www.example.com", "/app/wiki/p", ">> 127.0.0.1:3000/p"),
-            ("localhost", "/old/x/y", "<< http://www.example.org:8080/new/x/y"),
-            ("localhost", "/here/x", "<< http://localhost:81/x"),
+            ("localhost", "/old/x/y", "<< //www.example.org:8080/new/x/y"),
+            ("localhost", "/here/x", "<< //localhost:81/x"),
+            ("localhost", "/plain/x", "<< http://www.example.org/x"),
             ("localhost", "/x", "-> /export/www/ /x"),
-            ("other", "/x", "<< http://www.example.com/x"),
+            ("other", "/x", "<< //www.example.com/x"),
         ] {
             assert_eq!(action(host, path), expected, "{host} {path}");
         }

@@ -105,6 +105,11 @@ impl OpenCounts {
         OpenCounts { most, entries_max: addresses, open: std::collections::HashMap::new() }
     }
 
+    /// At most `most` for each address from now on. An address that has more keeps them.
+    pub fn set_most(&mut self, most: u32) {
+        self.most = most;
+    }
+
     /// Counts one for `address`. False if it has as many as it may, or if the table is full.
     pub fn open(&mut self, address: IpAddr) -> bool {
         let client = client(address);
@@ -187,6 +192,11 @@ mod tests {
         assert!(counts.open(address(3)));
         counts.close(address(1));
         assert!(counts.open(address(1)));
+        counts.set_most(1);
+        counts.close(address(1));
+        assert!(!counts.open(address(1)), "it has as many as it may by now");
+        counts.set_most(2);
+        assert!(counts.open(address(1)) && !counts.open(address(1)));
     }
 
     proptest! {

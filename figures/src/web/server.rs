@@ -31,6 +31,8 @@ pub(super) enum Kind {
     Lighttpd,
     /// h2o, one thread.
     H2o,
+    /// Mighttpd, one process.
+    Mighttpd,
     /// Not a server: epoll, recv and send of a constant reply, as a bound for every server.
     Limit,
 }
@@ -63,6 +65,7 @@ pub(super) fn name(kind: Kind, log: Log) -> String {
         Kind::NginxSmallFiles => "nginx, sendfile off",
         Kind::Lighttpd => "lighttpd",
         Kind::H2o => "h2o",
+        Kind::Mighttpd => "Mighttpd",
         Kind::Limit => "limit (no server)",
     };
     match log {
@@ -121,6 +124,7 @@ pub(super) fn start_under(words: &[String], kind: Kind, log: Log, site: &Site) -
             Kind::NginxSmallFiles => set_up.nginx(false)?,
             Kind::Lighttpd => set_up.lighttpd()?,
             Kind::H2o => set_up.h2o()?,
+            Kind::Mighttpd => set_up.mighttpd()?,
             Kind::Limit => {
                 vec![peers::LIMIT.executable()?, set_up.port.to_string(), site::SMALL.bytes.to_string()]
             }
@@ -338,6 +342,24 @@ impl SetUp {
         let configuration = self.write("h2o.conf", &text)?;
         Ok([program, "-c".to_owned(), configuration].into())
     }
+
+    /// Mighttpd in the foreground, where it logs to the standard output stream.
+    fn mighttpd(&self) -> Result<Vec<String>, String> {
+        let program = peers::program_of("mighttpd2", "mighty")?;
+        let (logging, log) = match self.log {
+            Log::Off => ("No", "/dev/null".to_owned()),
+            _ => ("Yes", self.shown("access.log")),
+        };
+        let text = format!(
+            "Port: {port}\nHost: 127.0.0.1\nDebug_Mode: Yes\nLogging: {logging}\nReport_File: {report}\n",
+            port = self.port,
+            report = self.shown("report"),
+        );
+        let configuration = self.write("mighty.conf", &text)?;
+        let routes = self.write("mighty.route", &format!("[*]\n/ -> {}/\n", self.root))?;
+        let script = "exec \"$0\" \"$1\" \"$2\" > \"$3\"".to_owned();
+        Ok(["sh".to_owned(), "-c".to_owned(), script, program, configuration, routes, log].into())
+    }
 }
 
 impl Running {
@@ -452,9 +474,14 @@ impl Running {
         let Some(path) = &self.log else { return Ok(()) };
         let log = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let request = format!("\"GET {} HTTP/1.1\" 200 {} \"", file.path, file.bytes);
+        // Mighttpd tells its address, its start and its end in the same stream.
+        let is_stream = self.name == name(Kind::Mighttpd, Log::On);
         let mut lines = 0;
         for line in BufReader::new(log).lines() {
             let line = line.map_err(|error| format!("{}: {error}", path.display()))?;
+            if is_stream && !line.contains('"') {
+                continue;
+            }
             if !line.contains(&request) {
                 return Err(format!("its log has the line {line:?}"));
             }

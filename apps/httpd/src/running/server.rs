@@ -1,6 +1,7 @@
 //! [`Server`]: what all workers are made of, what changes while it runs, and what signals and
 //! commands make of it.
 
+use super::limits;
 use super::logs::NewLogs;
 use crate::configuration::{self, ConfigurationFiles, ProcessSettings};
 use crate::control::Commands;
@@ -25,7 +26,6 @@ use std::time::Duration;
 pub(super) struct Server {
     pub(super) site: SiteKind,
     pub(super) config: Config,
-    pub(super) drain: Duration,
     pub(super) stop: Stop,
     pub(super) reload: Reload,
     /// Wakes each worker, so that it takes notice of an observer.
@@ -36,7 +36,7 @@ pub(super) struct Server {
 #[derive(Clone)]
 pub(super) enum SiteKind {
     Directory(DocumentRoot),
-    Routes { source: ConfigurationFiles, gate: Option<Arc<ConnectionGate>>, metrics: Arc<Metrics> },
+    Routes { source: ConfigurationFiles, metrics: Arc<Metrics> },
 }
 
 /// What changes while the server runs.
@@ -54,6 +54,8 @@ pub(super) struct Changeable {
     pub(super) handed_over: Stop,
     /// The routes of a site with routes.
     pub(super) routing: Mutex<Option<Arc<Routing>>>,
+    /// What connections pass before their first request.
+    pub(super) gate: Mutex<Option<Arc<ConnectionGate>>>,
     /// The access log.
     pub(super) log: Mutex<Option<Arc<LogFile>>>,
     /// Whether open connections may take as long as they like to end.
@@ -64,8 +66,8 @@ pub(super) struct Changeable {
     pub(super) urls: Vec<String>,
     /// Whether its connections are in the process: no other process can take them over.
     pub(super) is_stacked: bool,
-    /// The options and the process as they were at the start, but the logs as they are now: a
-    /// reload changes nothing else of them.
+    /// The options and the process as they were at the start, but the logs and the limits as they
+    /// are now: a reload changes nothing else of them.
     pub(super) started: Mutex<Option<(Options, ProcessSettings)>>,
 }
 
@@ -154,12 +156,13 @@ impl Server {
             })?;
             answer = format!("{} routes\n", loaded.routing.table().routes().count());
             logs.begin(&self.shared, &loaded);
+            limits::adopt(&self.shared, &loaded);
             let started = lock(&self.shared.started);
             if started
                 .as_ref()
                 .is_some_and(|(options, process)| (options, process) != (&loaded.options, &loaded.process))
             {
-                answer += "what concerns listening, limits and the process takes a restart\n";
+                answer += "what concerns listening, caches and the process takes an upgrade\n";
             }
             drop(started);
             report(Severity::Notice, format_args!("the configuration was read again: {}", answer.trim_end()));

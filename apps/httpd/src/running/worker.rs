@@ -1,5 +1,6 @@
 //! [`worker`]: one worker of the server, with a site of its own.
 
+use super::limits::limited;
 use super::server::{Changeable, Server, SiteKind, lock};
 use crate::handlers::WorkerHandlers;
 use crate::listeners::Listeners;
@@ -7,7 +8,7 @@ use crate::stacked::Acceptor;
 use crate::startup_error::StartupError;
 use crate::systemd;
 use selvedge_core::{detach_local, spawn_local};
-use selvedge_http::{LogFile, Reload, Routes, Severity, Site, Stop, report};
+use selvedge_http::{Config, LogFile, Reload, Routes, Severity, Site, Stop, report};
 use selvedge_io::time::{sleep, timeout};
 use selvedge_site::Route;
 use std::rc::Rc;
@@ -26,18 +27,19 @@ const RETIRE_LOOK: Duration = Duration::from_millis(500);
 /// # Errors
 /// A listener or the stack has failed.
 pub(super) async fn worker(server: Server, index: usize, listeners: Listeners) -> Result<(), StartupError> {
-    let Server { site, config, drain, stop, reload, nudge, shared } = server;
+    let Server { site, config, stop, reload, nudge, shared } = server;
     let log = lock(&shared.log).clone();
     let site = match site {
-        SiteKind::Directory(tree) => Site::new(tree, config, log.clone()),
-        SiteKind::Routes { gate, metrics, .. } => {
+        SiteKind::Directory(tree) => Site::new(tree, config.clone(), log.clone()),
+        SiteKind::Routes { metrics, .. } => {
+            let gate = lock(&shared.gate).clone();
             let routing = lock(&shared.routing).clone().expect("a site with routes has them");
             let handlers = WorkerHandlers::new(shared.parts.clone());
             let handlers = Box::new(move |route: &Route| handlers.make(route));
-            Site::with_routes(Routes { routing, metrics, gate, handlers }, config, log.clone())
+            Site::with_routes(Routes { routing, metrics, gate, handlers }, config.clone(), log.clone())
         }
     };
-    detach_local(renew(site.clone(), log, shared.clone(), reload));
+    detach_local(renew(site.clone(), config, log, shared.clone(), reload));
     detach_local(notice(nudge));
     if let (Some(period), Some(_)) = (systemd::watchdog(), shared.beats.get(index)) {
         detach_local(beat(shared.clone(), index, period));
@@ -64,6 +66,7 @@ pub(super) async fn worker(server: Server, index: usize, listeners: Listeners) -
             break;
         }
     }
+    let drain = lock(&shared.started).as_ref().map_or(Duration::ZERO, |(options, _)| options.drain);
     if timeout(drain, site.drain()).await.is_err() {
         report(Severity::Warning, format_args!("{} connections were cut off", site.connections()));
         site.break_off().await;
@@ -80,12 +83,22 @@ pub(super) async fn worker(server: Server, index: usize, listeners: Listeners) -
     result
 }
 
-/// Gives the site new routes, or none of its old contents, and a new log, after each reload. `log`
-/// is the log of the site at first.
-async fn renew(site: Rc<Site>, mut log: Option<Arc<LogFile>>, shared: Arc<Changeable>, reload: Reload) {
+/// Gives the site new limits and routes, or none of its old contents, and a new log, after each
+/// reload. `config` and `log` are those of the site at first.
+async fn renew(
+    site: Rc<Site>,
+    config: Config,
+    mut log: Option<Arc<LogFile>>,
+    shared: Arc<Changeable>,
+    reload: Reload,
+) {
     let mut heard = 0;
     loop {
         reload.requested(&mut heard).await;
+        if let Some((options, _)) = &*lock(&shared.started) {
+            site.set_limits(&limited(config.clone(), options));
+        }
+        site.set_gate(lock(&shared.gate).clone());
         let routing = lock(&shared.routing).clone();
         match routing {
             Some(routing) => site.set_routing(routing),

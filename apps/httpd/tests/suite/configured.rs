@@ -292,6 +292,8 @@ fn languages() {
         ("/", "en, ja;q=0.5", "<h1>Site</h1>", Some("en")),
         ("/", "fr", "<h1>Site</h1>", None),
         ("/only.html", "fr", "en", Some("en")),
+        // A page in one language by its own name is a page too.
+        ("/only.html.en", "fr", "en", Some("en")),
         ("/ten.txt", "ja", "0123456789", None),
     ] {
         let reply = get(&server, "a", path, &format!("Accept-Language: {accepted}"));
@@ -381,16 +383,44 @@ fn codings() {
     assert_eq!(brotli.field("Content-Encoding"), Some("br"));
     assert!(brotli.body.len() < packed.body.len());
     assert_eq!(compressions()[0], 2, "once for each coding");
-    if cfg!(feature = "zstd") {
-        let zstd = get(&server, "a", "/long.txt", "Accept-Encoding: gzip, zstd");
-        assert_eq!(zstd.field("Content-Encoding"), Some("zstd"));
-        assert!(zstd.body.len() < packed.body.len() && unpacked("zstd", &zstd.body) == long.as_bytes());
-        let (etag, first) = (zstd.field("ETag").unwrap(), [plain.field("ETag"), packed.field("ETag")]);
-        assert!(!first.contains(&Some(etag)));
-        let again = get(&server, "a", "/long.txt", "Accept-Encoding: zstd\nRange: bytes=4-9");
-        assert_eq!((again.status, &again.body[..]), (206, &zstd.body[4..10]));
-        assert_eq!(compressions(), [3, 4]);
+    let zstd = get(&server, "a", "/long.txt", "Accept-Encoding: gzip, zstd");
+    assert_eq!(zstd.field("Content-Encoding"), Some("zstd"));
+    assert_eq!(zstd.field("Vary"), Some("Accept-Encoding"));
+    assert!(zstd.body.len() < packed.body.len() && unpacked("zstd", &zstd.body) == long.as_bytes());
+    assert_eq!(compressions()[0], 3);
+    // The client's weights decide, and then the order of this server: br, zstd, gzip.
+    for (accepted, coding) in [
+        ("zstd", Some("zstd")),
+        ("gzip, zstd;q=0.5", Some("gzip")),
+        ("gzip;q=0.5, zstd;q=0.6, br;q=0.4", Some("zstd")),
+        ("zstd;q=0, gzip", Some("gzip")),
+        ("br;q=0, *", Some("zstd")),
+        ("gzip, br, zstd", Some("br")),
+        ("zstd;q=0", None),
+        ("identity, zstd;q=0.9", None),
+    ] {
+        let reply = get(&server, "a", "/long.txt", &format!("Accept-Encoding: {accepted}"));
+        assert_eq!(reply.field("Content-Encoding"), coding, "{accepted}");
+        if coding == Some("zstd") {
+            assert_eq!(reply.body, zstd.body, "{accepted}");
+        }
     }
+    // Nothing was compressed for these replies.
+    assert_eq!(compressions()[0], 3);
+    // Of the same file each coding has a tag of its own.
+    let tag = |reply: &Reply| reply.field("ETag").unwrap().to_owned();
+    let (etag, others) = (tag(&zstd), [tag(&plain), tag(&packed), tag(&brotli)]);
+    assert!(!others.contains(&etag), "{etag} {others:?}");
+    for (fields, status) in [
+        (format!("Accept-Encoding: zstd\nIf-None-Match: {etag}"), 304),
+        (format!("Accept-Encoding: gzip\nIf-None-Match: {etag}"), 200),
+        (format!("Accept-Encoding: zstd\nIf-None-Match: {}", others[1]), 200),
+    ] {
+        assert_eq!(get(&server, "a", "/long.txt", &fields).status, status, "{fields}");
+    }
+    let fields = format!("Accept-Encoding: zstd\nRange: bytes=4-9\nIf-Range: {etag}");
+    let again = get(&server, "a", "/long.txt", &fields);
+    assert_eq!((again.status, &again.body[..]), (206, &zstd.body[4..10]));
     // Too short, and of no such type.
     assert_eq!(get(&server, "a", "/ten.txt", "Accept-Encoding: gzip").field("Content-Encoding"), None);
     assert_eq!(get(&server, "a", "/middle.bin", "Accept-Encoding: gzip").field("Content-Encoding"), None);
@@ -399,7 +429,7 @@ fn codings() {
     let_settle();
     let changed = get(&server, "a", "/long.txt", "Accept-Encoding: gzip");
     assert!(unpacked("gzip", &changed.body) == long.to_uppercase().as_bytes());
-    assert_eq!(compressions()[0], if cfg!(feature = "zstd") { 4 } else { 3 });
+    assert_eq!(compressions()[0], 4);
 }
 
 #[test]
@@ -541,7 +571,7 @@ fn files_of_mighttpd() {
     assert!(warning.contains("example.conf:9:1: Tls_Port has no meaning here: "), "{warning}");
     let server = start(httpd(&paths));
     let moved = get(&server, "a.example", "/old/p", "");
-    assert_eq!((moved.status, moved.field("Location")), (301, Some("http://www.example.org:81/new/p")));
+    assert_eq!((moved.status, moved.field("Location")), (301, Some("//www.example.org:81/new/p")));
     assert_eq!(text(&get(&server, "localhost:80", "/manual/", "")), "<h1>Docs</h1>");
     assert_eq!(get(&server, "a.example", "/manual", "").field("Location"), Some("/manual/"));
     assert_eq!(text(&get(&server, "a.example", "/nothing", "")), "mighty 404");

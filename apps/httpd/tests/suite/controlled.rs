@@ -5,6 +5,7 @@ use crate::common::{Server, log_lines, ms, site, start};
 use crate::configured::{configured, httpd, output};
 use rustix::process::Signal;
 use std::fs;
+use std::io::{Read, Write};
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::Stdio;
@@ -171,13 +172,105 @@ fn a_reload_changes_logs() {
     assert!(content("errors").contains("the server goes on as it was"), "{}", content("errors"));
     assert_eq!(content("report").lines().count(), told);
     // The rest takes an upgrade, and the answer says so.
-    let limits = format!("{quiet}[limits]\nidle = 7\n");
-    assert!(reload(&limits).unwrap().contains("listening, limits and the process"));
+    let caches = format!("{quiet}[cache]\nfiles = 7\n");
+    assert!(reload(&caches).unwrap().contains("listening, caches and the process"));
     let errors = content("errors");
     assert!(!errors.contains("the configuration was read again"), "{errors}");
 }
 
-/// A body comes on by the route with which its request began, also when the route is gone.
+/// A reload changes the limits and times of open connections too, and closes none of them.
+#[test]
+fn a_reload_changes_limits() {
+    let site = site();
+    let server = configured(site.path(), "control = 'control'\n[[route]]\ndirectory = '.'\n");
+    let file = site.path().join("site.toml");
+    let first = fs::read_to_string(&file).unwrap();
+    // The worker may hear of the reload a moment after its answer.
+    let reload = |limits: &str| {
+        fs::write(&file, format!("{first}[limits]\n{limits}")).unwrap();
+        assert_eq!(ctl(&file, "reload").unwrap(), "1 routes\n", "{limits}");
+    };
+    let mut kept = server.connect();
+    let long = format!("GET /ten.txt HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(3000));
+    assert_eq!((kept.ask(&long).status, kept.ask(GET).status), (200, 200));
+    // Sizes: a head, a target, and a body.
+    reload("head_bytes = 1000\nbody_bytes = 10\n");
+    until("the shorter heads", || server.ask(&long).status == 431);
+    assert_eq!(server.get(&format!("/{}", "x".repeat(700))).status, 414);
+    let body = |length: usize| {
+        let text = "x".repeat(length);
+        server.ask(&format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{text}")).status
+    };
+    assert_eq!((body(10), body(11)), (405, 413));
+    assert_eq!(kept.ask(GET).status, 200);
+    reload("head_bytes = 8000\nbody_bytes = 20\n");
+    until("the longer heads", || server.ask(&long).status == 200);
+    assert_eq!((body(20), body(21)), (405, 413));
+    assert_eq!(kept.ask(&long).status, 200);
+    // Times. A connection that waits already has the time that it had: 60 s. The servers of these
+    // tests would else take longer than a test waits.
+    reload("idle = 0.2\nhead = 0.2\nbody = 0.2\n");
+    until("a short time for a head", || {
+        let mut slow = server.connect();
+        slow.send("GET /ten.txt HTTP");
+        slow.stream.set_read_timeout(Some(ms(2000))).unwrap();
+        let mut byte = [0];
+        slow.stream.read(&mut byte).is_ok_and(|count| count == 1)
+    });
+    assert_eq!(kept.ask(GET).status, 200);
+    kept.assert_end();
+    let mut slow = server.connect();
+    slow.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab");
+    assert_eq!(slow.reply().status, 405);
+    slow.assert_end();
+}
+
+/// A reload changes how many connections an address may have, and which balancers are believed. The
+/// connections that are open count, and stay.
+#[test]
+fn a_reload_changes_the_gate() {
+    let site = site();
+    let limits = |limits: &str| format!("control = 'control'\n{limits}[[route]]\ndirectory = '.'\n");
+    let of = |most: u32| limits(&format!("limits.connections_per_address = {most}\n"));
+    let server = configured(site.path(), &of(2));
+    let file = site.path().join("site.toml");
+    let listen = fs::read_to_string(&file).unwrap().replace(&of(2), "");
+    let reload = |text: &str| {
+        fs::write(&file, format!("{listen}{text}")).unwrap();
+        assert_eq!(ctl(&file, "reload").unwrap(), "1 routes\n", "{text}");
+        std::thread::sleep(ms(100));
+    };
+    let open = || {
+        let mut client = server.connect();
+        // A connection that the server refuses may be reset under the request.
+        let _ = client.stream.write_all(GET.as_bytes());
+        client.try_reply(false).is_some_and(|reply| reply.status == 200).then_some(client)
+    };
+    let mut kept: Vec<_> = (0..2).map(|_| open().unwrap()).collect();
+    assert!(open().is_none());
+    reload(&of(3));
+    kept.push(open().expect("a third connection"));
+    assert!(open().is_none());
+    reload(&of(1));
+    assert!(kept.iter_mut().all(|client| client.ask(GET).status == 200));
+    kept.truncate(1);
+    until("the end of two connections", || {
+        let status = ctl(&file, "status").unwrap();
+        status.lines().any(|line| line.starts_with("connections") && line.contains(" 1 open"))
+    });
+    assert!(open().is_none());
+    reload(&limits(""));
+    assert!(open().is_some());
+    reload(&limits("proxy_protocol = ['127.0.0.1']\n"));
+    assert!(open().is_none());
+    let mut client = server.connect();
+    client.send(format!("PROXY TCP4 192.0.2.7 10.0.0.1 51000 80\r\n{GET}"));
+    assert_eq!(client.reply().status, 200);
+    assert_eq!(kept[0].ask(GET).status, 200);
+}
+
+/// A body comes on by the route with which its request began, also when the route is gone and its
+/// length would be beyond the limit by now.
 #[test]
 fn an_upload_outlives_a_reload() {
     let site = site();
@@ -193,7 +286,7 @@ fn an_upload_outlives_a_reload() {
     upload.send(vec![b'w'; 100_000]);
     upload.wait_until_read();
     let text = fs::read_to_string(&file).unwrap();
-    fs::write(&file, text.replace(route, "")).unwrap();
+    fs::write(&file, format!("{}[limits]\nbody_bytes = 10\n", text.replace(route, ""))).unwrap();
     ctl(&file, "reload").unwrap();
     until("the new routes", || server.get("/cgi/count").status == 404);
     upload.send(vec![b'w'; 200_000]);
@@ -201,7 +294,8 @@ fn an_upload_outlives_a_reload() {
     assert!(reply.starts_with("HTTP/1.1 200 ") && reply.trim_end().ends_with("300000"), "{reply}");
 }
 
-/// Routes change all the time while clients ask for a file that all of them have.
+/// Routes, limits and times change all the time while clients ask for a file that all routes have,
+/// and no connection is closed.
 #[test]
 fn reloads_under_load() {
     let site = site();
@@ -227,7 +321,14 @@ fn reloads_under_load() {
             })
             .collect();
         for n in 0..20 {
-            let more = "[[route]]\npath = '/other/'\nanswer = 404\n";
+            let more = format!(
+                "[[route]]\npath = '/other/'\nanswer = 404\n[limits]\nidle = {}\nhead_bytes = {}\n\
+                 body_bytes = {n}\nwrite = {}\nconnections_per_address = {}\n",
+                20 + n,
+                1000 + n,
+                20 + n,
+                8 + n
+            );
             fs::write(&file, if n % 2 == 0 { format!("{text}{more}") } else { text.clone() }).unwrap();
             server.signal(Signal::HUP);
             std::thread::sleep(ms(10));

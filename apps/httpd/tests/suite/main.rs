@@ -12,6 +12,7 @@ mod direct;
 mod faults;
 mod files;
 mod guide;
+mod mighttpd;
 mod peers;
 mod php;
 mod probes;

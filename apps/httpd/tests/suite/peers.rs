@@ -6,6 +6,7 @@
 
 use crate::common::{Server, serve, site};
 use crate::controlled::until;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -175,10 +176,28 @@ fn all_seen(address: SocketAddr, messages: &[Malformed]) -> Vec<usize> {
 }
 
 /// Another server, which ends with its value.
-struct Peer {
+pub(crate) struct Peer {
     name: &'static str,
     address: SocketAddr,
     process: Child,
+}
+
+impl Peer {
+    /// Starts `program` in the directory `home`. It serves when `address` takes connections.
+    pub(crate) fn start<S: AsRef<OsStr>>(
+        name: &'static str,
+        program: &Path,
+        arguments: &[S],
+        home: &Path,
+        address: SocketAddr,
+    ) -> Peer {
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(home);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let peer = Peer { name, address, process: command.spawn().unwrap() };
+        until(name, || TcpStream::connect(address).is_ok());
+        peer
+    }
 }
 
 impl Drop for Peer {
@@ -191,7 +210,7 @@ impl Drop for Peer {
 }
 
 /// Where a program of the system is.
-fn program(name: &str) -> Option<PathBuf> {
+pub(crate) fn program(name: &str) -> Option<PathBuf> {
     let places = ["/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin"];
     places.iter().map(|place| Path::new(place).join(name)).find(|path| path.exists())
 }
@@ -211,11 +230,8 @@ fn peer(
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let file = home.join(format!("{name}.conf"));
     fs::write(&file, configuration(address.port())).unwrap();
-    let mut command = Command::new(program);
-    command.args(arguments).arg(&file).current_dir(home);
-    let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    until(name, || TcpStream::connect(address).is_ok());
-    Some(Peer { name, address, process })
+    let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).chain([file.as_os_str()]).collect();
+    Some(Peer::start(name, &program, &arguments, home, address))
 }
 
 /// The peers that are installed, for the files of `site`. `behind` is the server behind haproxy.

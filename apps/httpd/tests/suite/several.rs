@@ -96,6 +96,33 @@ fn each_process_answers() {
     assert!(!site.path().join("control").exists() && !site.path().join("pid").exists());
 }
 
+/// A reload changes which reports the parent makes, and not only those of its processes.
+#[test]
+fn the_parent_reports_by_the_level_of_a_reload() {
+    let site = site();
+    let (file, _) = three_processes(site.path());
+    let with = |level: &str| {
+        let text = fs::read_to_string(&file).unwrap();
+        let rest = text.split_once("listen").map(|(_, rest)| format!("listen{rest}")).unwrap();
+        fs::write(&file, format!("control = 'control'\nlog.level = '{level}'\n{rest}")).unwrap();
+    };
+    with("error");
+    let reports = site.path().join("reports");
+    let mut command = httpd(&[file.to_str().unwrap()]);
+    command.stderr(fs::File::create(&reports).unwrap());
+    let server = start(command);
+    // All processes have read the file when they answer.
+    assert_eq!(ctl(&file, "status").unwrap().matches("process      ").count(), 3);
+    with("notice");
+    ctl(&file, "reload").unwrap();
+    ctl(&file, "upgrade").unwrap();
+    assert!(server.end().success());
+    let said = fs::read_to_string(&reports).unwrap();
+    assert!(said.contains(" serves; process ") && said.contains(" ends with its last connection"), "{said}");
+    ctl(&file, "stop").unwrap();
+    until("no process", || !site.path().join("control").exists());
+}
+
 #[test]
 fn an_upgrade_by_command_loses_no_request() {
     let line = Line::new("processes = 3", &[]);

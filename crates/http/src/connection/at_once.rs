@@ -92,7 +92,7 @@ pub(super) fn ask<H>(
     let AskMemory { fields: spare, caller, head } = memory;
     caller.renew(client.peer());
     let Ok(method) = method(request) else { return Asked::Refused };
-    let bytes_max = worker.config.handlers.body_bytes;
+    let bytes_max = worker.terms().handlers.body_bytes;
     let Some(plain) = plain(request, behind, (&method, bytes_max), caller) else { return Asked::Refused };
     let used = plain.content().len();
     let (answer, waiting) = match begin(&**handler, &plain, cx) {

@@ -135,7 +135,7 @@ impl HandlerCall {
         (client, worker): (&ClientSide, &WorkerContext<H>),
     ) -> Result<usize, Status> {
         let caller = Caller::new(client.peer());
-        let decoder = Decoder::new(request.framing, worker.config.handlers.body_bytes)?;
+        let decoder = Decoder::new(request.framing, worker.terms().handlers.body_bytes)?;
         let head = Bytes::copy_from_slice(request.head);
         let mut owned = selvedge_handler::Request::new(Body::empty());
         *owned.method_mut() = method(request)?;

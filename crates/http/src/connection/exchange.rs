@@ -12,12 +12,11 @@ use super::outgoing::{Outgoing, aside};
 use super::unlogged::{Answered, Unlogged};
 use crate::body::Decoder;
 use crate::cache::CachedFile;
-use crate::config::Config;
 use crate::date::Clock;
 use crate::error_page::{self, Extra};
 use crate::metrics::{WaitCount, WaitKind};
 use crate::range::{Parts, Span};
-use crate::request::{self, Method};
+use crate::request::{self, Limits, Method};
 use crate::responder::{Handled, Reply, Responder, Rest, Terms};
 use crate::response::Persistence;
 use crate::status::Status;
@@ -123,9 +122,9 @@ pub(super) enum Pause<S> {
 }
 
 impl<H: Responder> Exchange<H> {
-    pub(super) fn new(config: &Config) -> Exchange<H> {
+    pub(super) fn new(limits: &Limits) -> Exchange<H> {
         Exchange {
-            input: Vec::with_capacity(config.limits.head_bytes + INPUT_EXTRA_BYTES),
+            input: Vec::with_capacity(limits.head_bytes + INPUT_EXTRA_BYTES),
             start: 0,
             out: Outgoing::new(),
             unlogged: Unlogged::default(),
@@ -217,10 +216,10 @@ impl<H: Responder> Exchange<H> {
             return if self.touched { Pause::Idle } else { Pause::Untouched };
         }
         let limit = if self.body.is_some() {
-            worker.config.body
+            worker.terms().body
         } else {
             self.shed_room();
-            worker.config.head
+            worker.terms().head
         };
         let due = *self.due.get_or_insert_with(|| now() + limit);
         client.stream.set_read_deadline(Some(due));
@@ -298,7 +297,7 @@ impl<H: Responder> Exchange<H> {
             if self.out.bytes.len() >= OUT_BYTES {
                 return NextTask::Flush;
             }
-            match request::parse(&self.input[self.start..], &worker.config.limits) {
+            match request::parse(&self.input[self.start..], &worker.terms().limits) {
                 Ok(None) => return NextTask::Read,
                 Ok(Some(request)) => {
                     if let Some(run) = state.handler.route(&request) {
@@ -343,7 +342,7 @@ impl<H: Responder> Exchange<H> {
                             }
                         }
                     }
-                    let body = Decoder::new(request.framing, worker.config.limits.body_bytes);
+                    let body = Decoder::new(request.framing, worker.terms().limits.body_bytes);
                     let willing = body.is_ok() && !worker.is_draining();
                     let persistence = Persistence::of(&request, willing);
                     let WorkerState { clock, handler, .. } = state;
@@ -415,7 +414,7 @@ impl<H: Responder> Exchange<H> {
     pub(super) fn log(&mut self, client: &ClientSide, worker: &WorkerContext<H>) {
         let state = worker.state.borrow();
         if let Some(log) = &state.log {
-            let limits = &worker.config.limits;
+            let limits = &worker.terms().limits;
             self.unlogged.log(client.peer(), &self.input, limits, self.out.gone, log, &state.clock);
         } else {
             // The log may have been taken away since the requests were noted.
@@ -479,7 +478,7 @@ impl<H: Responder> Exchange<H> {
         worker: &WorkerContext<H>,
         next: NextTask<H::Search>,
     ) -> io::Result<()> {
-        let patience = worker.config.write;
+        let patience = worker.terms().write;
         match next {
             // `run` runs a handler.
             NextTask::Read | NextTask::Flush | NextTask::Close | NextTask::Run => {

@@ -168,7 +168,7 @@ impl<H: Responder> Exchange<H> {
         let client = &link.client;
         // The input has the requests of the replies before this one, for the log.
         if !self.out.bytes.is_empty() {
-            let sent = self.out.send(client, worker.config.write, false).await;
+            let sent = self.out.send(client, worker.terms().write, false).await;
             if let Some(call) = self.calling.take_if(|call| call.put.is_some())
                 && let Some(put) = call.put
             {
@@ -196,8 +196,8 @@ impl<H: Responder> Exchange<H> {
             decoder,
             feeder,
             trailers: Vec::new(),
-            patience: worker.config.handlers.body,
-            write: worker.config.write,
+            patience: worker.terms().handlers.body,
+            write: worker.terms().write,
             cut: false,
             expects_continue: terms.expects_continue,
             informs: terms.version == Version::Http11,
@@ -206,7 +206,7 @@ impl<H: Responder> Exchange<H> {
         let answer = match answering {
             Some(handler) => {
                 let answer = pin!(attendant.beside(handler, *has_begun));
-                match worker.config.handlers.time {
+                match worker.terms().handlers.time {
                     Some(limit) => timeout(limit, answer).await.ok(),
                     None => Some(answer.await),
                 }
@@ -226,7 +226,7 @@ impl<H: Responder> Exchange<H> {
             }
             None => Err(Status::SERVICE_UNAVAILABLE),
         };
-        if attendant.settle(worker.config.handlers.unread_bytes).await || worker.is_draining() {
+        if attendant.settle(worker.terms().handlers.unread_bytes).await || worker.is_draining() {
             terms.persistence = Persistence::Close;
         }
         worker.state.borrow_mut().tell_time(now());
@@ -240,7 +240,7 @@ impl<H: Responder> Exchange<H> {
         }
         put_interims(caller, terms, &mut self.out.bytes);
         let mut sent = Sent { status: Status::INTERNAL_SERVER_ERROR, content_bytes: 0 };
-        let patience = worker.config.write;
+        let patience = worker.terms().write;
         let ended = match answer {
             Ok(plain @ PlainOutcome::Plain(_)) => {
                 let memory = (&mut self.memory.fields, &mut self.out.bytes);
@@ -278,7 +278,7 @@ impl<H: Responder> Exchange<H> {
         let broken = attendant.broken;
         if let Some(decoder) = &mut unread {
             // The handler dropped the body with its response, if not before.
-            self.refused = !decoder.restrict(worker.config.handlers.unread_bytes);
+            self.refused = !decoder.restrict(worker.terms().handlers.unread_bytes);
         }
         self.refused |= broken || !ended.persistence.keeps() && unread.is_some();
         self.closing = self.refused || !ended.persistence.keeps();

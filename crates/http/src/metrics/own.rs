@@ -20,7 +20,8 @@ use std::fmt::Write;
 /// ```
 #[derive(Clone, Debug)]
 pub struct OwnMetric {
-    /// The name, which gets `selvedge_` in front. It is a gauge.
+    /// The name, which gets `selvedge_` in front. One that ends in `_total` is a counter, any other
+    /// is a gauge.
     pub name: &'static str,
     /// A sentence that says what it is.
     pub help: &'static str,
@@ -29,17 +30,6 @@ pub struct OwnMetric {
 }
 
 impl OwnMetric {
-    /// Appends it in the text format of Prometheus.
-    pub(super) fn put_prometheus(&self, out: &mut String) {
-        let OwnMetric { name, help, samples } = self;
-        super::put_head(name, "gauge", help, out);
-        for (labels, value) in samples {
-            let label = |(name, value): &(&str, String)| format!("{name}=\"{}\"", label_value(value));
-            let labels: Vec<String> = labels.iter().map(label).collect();
-            let _ = writeln!(out, "selvedge_{name}{{{}}} {value}", labels.join(","));
-        }
-    }
-
     /// Appends it as a table of the status page.
     pub(super) fn put_table(&self, page: &mut String) {
         let _ = writeln!(page, "<h2>{}</h2>\n<table>", escaped(self.help));
@@ -62,26 +52,28 @@ fn words(labels: &[(&'static str, String)]) -> String {
     labels.iter().map(|(_, value)| value.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-/// A value as a label has it.
-fn label_value(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::Metrics;
     use super::*;
 
     #[test]
     fn labels_are_escaped() {
         let samples = vec![(vec![("route", "/a\"\\\n<".to_owned()), ("server", "b".to_owned())], 1)];
         let metric = OwnMetric { name: "up", help: "Whether <it> is up.", samples };
-        let (mut text, mut page, mut lines) = (String::new(), String::new(), String::new());
-        metric.put_prometheus(&mut text);
-        assert_eq!(
-            text,
-            "# HELP selvedge_up Whether <it> is up.\n# TYPE selvedge_up gauge\n\
-             selvedge_up{route=\"/a\\\"\\\\\\n<\",server=\"b\"} 1\n"
-        );
+        let (mut page, mut lines) = (String::new(), String::new());
+        let metrics = Metrics::new();
+        let told = metric.clone();
+        metrics.also(move || vec![told.clone(), OwnMetric { name: "up_total", ..told.clone() }]);
+        let labels = "{route=\"/a\\\"\\\\\\n<\",server=\"b\"}";
+        let text = metrics.prometheus();
+        for (name, kind) in [("up", "gauge"), ("up_total", "counter")] {
+            let lines = format!(
+                "# HELP selvedge_{name} Whether <it> is up.\n# TYPE selvedge_{name} {kind}\n\
+                 selvedge_{name}{labels} 1\n"
+            );
+            assert!(text.contains(&lines), "{lines}\n{text}");
+        }
         metric.put_table(&mut page);
         assert!(page.contains("<h2>Whether &lt;it&gt; is up.</h2>") && page.contains("&lt; b<td"), "{page}");
         metric.put_lines(&mut lines);

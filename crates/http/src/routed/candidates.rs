@@ -2,6 +2,7 @@
 //! `try_files`, the index of a directory, the client's languages, and the codings it accepts.
 
 use crate::cache::{split_key, typed_key};
+use crate::mime;
 use crate::request::Request;
 use crate::status::Status;
 use crate::target;
@@ -59,14 +60,15 @@ pub(super) fn candidates(
     };
     let mut tried = Vec::new();
     for (name, is_plain) in names {
+        let (page, _) = page_and_language(directory, &name);
         for (variant, language) in variants(directory, &name, request) {
             for &coding in &accepted {
                 let packed = [&variant[..], coding.suffix().as_bytes()].concat();
-                let (key, language) = (typed_key(&packed, &name), language.clone());
+                let (key, language) = (typed_key(&packed, page), language.clone());
                 tried.push(FileCandidate { key, is_plain: false, coding: Some(coding), language });
             }
             let is_plain = is_plain && variant == name;
-            let key = if variant == name { variant } else { typed_key(&variant, &name) };
+            let key = if variant == page { variant } else { typed_key(&variant, page) };
             tried.push(FileCandidate { key, is_plain, coding: None, language });
         }
     }
@@ -94,6 +96,25 @@ fn put_names(
     Ok(())
 }
 
+/// The page that the file `name` is in one language, and that language: `page.html` and `de` of
+/// `page.html.de`. `name` itself and no language, if the directory selects no files by language or
+/// the name is none of that kind.
+fn page_and_language<'n>(directory: &ServedDirectory, name: &'n [u8]) -> (&'n [u8], Option<&'n str>) {
+    let end = name.iter().rposition(|&byte| byte == b'.').filter(|_| directory.language.is_some());
+    let Some((page, suffix)) = end.map(|end| (&name[..end], &name[end + 1..])) else { return (name, None) };
+    let is_tag =
+        |tag: &&str| !tag.is_empty() && tag.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    match str::from_utf8(suffix).ok().filter(|tag| is_page(page) && is_tag(tag)) {
+        Some(language) if mime::by_name(name) == mime::DEFAULT => (page, Some(language)),
+        _ => (name, None),
+    }
+}
+
+/// Whether it is the name of a page.
+fn is_page(name: &[u8]) -> bool {
+    name.ends_with(b".html") || name.ends_with(b".htm")
+}
+
 /// `name` in the languages that the client accepts, as it is, and in the language of the directory,
 /// if it is the name of a page.
 fn variants(
@@ -101,9 +122,9 @@ fn variants(
     name: &[u8],
     request: &Request<'_>,
 ) -> Vec<(Vec<u8>, Option<String>)> {
-    let is_page = name.ends_with(b".html") || name.ends_with(b".htm");
-    let Some(own) = directory.language.as_ref().filter(|_| is_page) else {
-        return vec![(name.to_vec(), None)];
+    let Some(own) = directory.language.as_ref().filter(|_| is_page(name)) else {
+        let (_, language) = page_and_language(directory, name);
+        return vec![(name.to_vec(), language.map(str::to_owned))];
     };
     let with = |language: &String| [name, b".", language.as_bytes()].concat();
     let mut variants = Vec::new();

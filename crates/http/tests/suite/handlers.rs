@@ -325,7 +325,7 @@ fn a_switch_of_protocols_needs_its_code_and_a_client_of_http_1_1() {
 #[test]
 fn bodies_beyond_the_limit_are_refused() {
     let handlers = HandlerLimits { body_bytes: 10, ..HandlerLimits::default() };
-    let config = || Config { handlers: handlers.clone(), ..Config::default() };
+    let config = || Config { handlers, ..Config::default() };
     let text = exchange_with(config(), tell, &[b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\n"]).0;
     assert!(text.starts_with("HTTP/1.1 413 Content Too Large\n"), "{text}");
     let chunked =

@@ -5,6 +5,7 @@ mod site;
 mod blocks;
 mod every_split;
 mod handlers;
+mod later_logs;
 mod no_allocation;
 mod probes;
 mod simulated;

@@ -51,7 +51,7 @@ proptest! {
             for Line { path, kind } in lines {
                 let (of_toml, operator, target) = match kind {
                     0 => (format!("directory = '/srv/{at}'"), "->", format!("/srv/{at}")),
-                    1 => (format!("redirect = 'http://r{at}/x$rest'"), "<<", format!("r{at}/x/")),
+                    1 => (format!("redirect = '//r{at}/x$rest'"), "<<", format!("r{at}/x/")),
                     _ => (
                         format!("proxy = 'p{at}:81'\nrewrite = '/y$rest'"),
                         ">>",
