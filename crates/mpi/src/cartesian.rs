@@ -4,7 +4,7 @@
 //! It is made of a communicator of its own (`split.rs`), and `collective/neighbours.rs` has the
 //! messages.
 
-use crate::collective::{CollectiveKind, CollectiveRound, Neighbours, value_of};
+use crate::collective::{CollectiveKind, Neighbours};
 use crate::communicator::Communicator;
 use crate::error::{Error, ErrorClass};
 use crate::group::Group;
@@ -197,11 +197,8 @@ impl<const N: usize> Cartesian<N> {
         value: T,
     ) -> impl Future<Output = Result<Vec<Option<T>>, Error>> + Send {
         let call = self.communicator.call("neighbour_allgather");
-        async move {
-            let kind = CollectiveKind::NeighbourAllgather;
-            let round = CollectiveRound::begin_with(&self.communicator, call, kind, 0, value_of::<T>)?;
-            round.alltoall_neighbours(Neighbours::of_grid(self.neighbours()), vec![value; 2 * N]).await
-        }
+        let (kind, neighbours) = (CollectiveKind::NeighbourAllgather, Neighbours::of_grid(self.neighbours()));
+        self.communicator.exchange_with(call, kind, neighbours, vec![value; 2 * N])
     }
 
     /// Gives each neighbour its value of these, and each rank the values of its neighbours for it.
@@ -223,11 +220,8 @@ impl<const N: usize> Cartesian<N> {
         values: Vec<T>,
     ) -> impl Future<Output = Result<Vec<Option<T>>, Error>> + Send {
         let call = self.communicator.call("neighbour_alltoall");
-        async move {
-            let kind = CollectiveKind::NeighbourAlltoall;
-            let round = CollectiveRound::begin_with(&self.communicator, call, kind, 0, value_of::<T>)?;
-            round.alltoall_neighbours(Neighbours::of_grid(self.neighbours()), values).await
-        }
+        let (kind, neighbours) = (CollectiveKind::NeighbourAlltoall, Neighbours::of_grid(self.neighbours()));
+        self.communicator.exchange_with(call, kind, neighbours, values)
     }
 }
 

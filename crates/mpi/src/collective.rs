@@ -51,6 +51,7 @@ use crate::error::{CallSite, Error, ErrorClass};
 use crate::lane::MessageLane;
 use crate::payload::{ReceivedPayload, SentPayload, Value, open, pack};
 use crate::tag::{Source, Tags};
+use content::CallContent;
 pub(crate) use content::{elements_of, value_of};
 pub use inter::InterRoot;
 pub(crate) use neighbours::Neighbours;
@@ -133,7 +134,7 @@ pub(crate) struct CollectiveRound {
     /// The sends that are not over.
     sends: Vec<(usize, Underway)>,
     /// What this rank gives, where the ranks compare their calls.
-    content: String,
+    content: CallContent,
     /// Whether the calls of the other ranks are still to be compared with this one.
     is_unchecked: AtomicBool,
 }
@@ -149,7 +150,7 @@ impl CollectiveRound {
         operation: CollectiveKind,
         root: usize,
     ) -> Result<CollectiveRound, Error> {
-        CollectiveRound::begin_with(communicator, call, operation, root, String::new)
+        CollectiveRound::begin_with(communicator, call, operation, root, CallContent::default)
     }
 
     /// As [`begin`](Self::begin). `content` says what this rank gives, if that is to be compared.
@@ -158,7 +159,7 @@ impl CollectiveRound {
         call: CallSite,
         operation: CollectiveKind,
         root: usize,
-        content: impl FnOnce() -> String,
+        content: impl FnOnce() -> CallContent,
     ) -> Result<CollectiveRound, Error> {
         communicator.check_rank(root, call, ErrorClass::Root)?;
         CollectiveRound::begin_across(communicator, call, operation, root, content)
@@ -170,28 +171,51 @@ impl CollectiveRound {
         call: CallSite,
         operation: CollectiveKind,
         root: usize,
-        content: impl FnOnce() -> String,
+        content: impl FnOnce() -> CallContent,
     ) -> Result<CollectiveRound, Error> {
-        let mark = (operation as u32) << ROOT_BITS | root as u32 & ((1 << ROOT_BITS) - 1);
-        let lane = communicator.next_collective(mark);
-        communicator.check_revoked(call, lane)?;
-        let mut round = CollectiveRound::with(communicator, call, lane);
+        let mut round = CollectiveRound::begin_untold(communicator, call, operation, root)?;
         if communicator.checks_collectives() {
             round.tell_the_call(content())?;
         }
         Ok(round)
     }
 
+    /// Begins an operation that does nothing but to compare the calls of all peers.
+    fn begin_comparison(
+        communicator: &Communicator,
+        call: CallSite,
+        operation: CollectiveKind,
+        root: usize,
+        content: CallContent,
+    ) -> Result<CollectiveRound, Error> {
+        let mut round = CollectiveRound::begin_untold(communicator, call, operation, root)?;
+        round.tell_the_call(content)?;
+        Ok(round)
+    }
+
+    fn begin_untold(
+        communicator: &Communicator,
+        call: CallSite,
+        operation: CollectiveKind,
+        root: usize,
+    ) -> Result<CollectiveRound, Error> {
+        let mark = (operation as u32) << ROOT_BITS | root as u32 & ((1 << ROOT_BITS) - 1);
+        let lane = communicator.next_collective(mark);
+        communicator.check_revoked(call, lane)?;
+        Ok(CollectiveRound::with(communicator, call, lane))
+    }
+
     fn with(communicator: &Communicator, call: CallSite, lane: MessageLane) -> CollectiveRound {
         let (communicator, is_unchecked) = (communicator.clone(), AtomicBool::new(false));
-        CollectiveRound { communicator, call, lane, sends: Vec::new(), content: String::new(), is_unchecked }
+        let (sends, content) = (Vec::new(), CallContent::default());
+        CollectiveRound { communicator, call, lane, sends, content, is_unchecked }
     }
 
     /// Sends a message to each other rank, before all messages of the operation: its mark says what
     /// this rank calls, and its value what this rank gives.
-    fn tell_the_call(&mut self, content: String) -> Result<(), Error> {
+    fn tell_the_call(&mut self, content: CallContent) -> Result<(), Error> {
         for rank in self.others() {
-            self.send(rank, Value(content.clone()))?;
+            self.send(rank, Value(content.clone().into_words()))?;
         }
         self.content = content;
         *self.is_unchecked.get_mut() = true;
@@ -199,21 +223,30 @@ impl CollectiveRound {
     }
 
     /// Compares the calls of the other ranks with this one, before the first message of the
-    /// operation is received.
+    /// operation is received. All of them are heard before an error is told: so a rank that ends
+    /// because of the error does not end before another one has told it its call.
     async fn check_calls(&self) -> Result<(), Error> {
         if !self.is_unchecked.swap(false, Ordering::Relaxed) {
             return Ok(());
         }
+        let mut first = Ok(());
         for rank in self.others() {
-            let Value(theirs): Value<String> = self.recv_next(rank).await?;
-            let mine = &self.content;
-            if !theirs.is_empty() && !mine.is_empty() && theirs != *mine {
-                let call = named(self.lane.mark);
-                let text = format!("rank {rank} calls {call} with {theirs} where this rank has {mine}");
-                return Err(self.error(ErrorClass::Mismatch, text));
-            }
+            let compared = self.compare_call(rank).await;
+            first = first.and(compared);
         }
-        Ok(())
+        first
+    }
+
+    /// Compares the call of another rank with this one.
+    async fn compare_call(&self, rank: usize) -> Result<(), Error> {
+        let Value(theirs): Value<(String, String)> = self.recv_next(rank).await?;
+        let (theirs, mine) = (CallContent::of_words(theirs), &self.content);
+        if theirs.fits(mine) {
+            return Ok(());
+        }
+        let (rank, call) = (self.named_peer(rank), named(self.lane.mark));
+        let text = format!("{rank} calls {call} with {theirs} where this rank has {mine}");
+        Err(self.error(ErrorClass::Mismatch, text))
     }
 
     /// Begins an agreement, which goes on where a collective fails.
@@ -234,9 +267,18 @@ impl CollectiveRound {
         self.communicator.size()
     }
 
+    /// The ranks with which this one shares the operation: all peers but itself.
     fn others(&self) -> impl Iterator<Item = usize> + use<> {
-        let mine = self.rank();
-        (0..self.size()).filter(move |&rank| rank != mine)
+        let mine = (!self.communicator.is_between_groups()).then(|| self.rank());
+        (0..self.communicator.peers().size()).filter(move |&rank| Some(rank) != mine)
+    }
+
+    /// A rank in words.
+    fn named_peer(&self, rank: usize) -> String {
+        match self.communicator.is_between_groups() {
+            true => format!("rank {rank} of the other group"),
+            false => format!("rank {rank}"),
+        }
     }
 
     pub(crate) fn error(&self, class: ErrorClass, text: impl Into<String>) -> Error {
@@ -284,7 +326,8 @@ impl CollectiveRound {
         if envelope.mark != self.lane.mark {
             let at = envelope.sent.map_or(String::new(), |sent| format!(" ({})", sent.place));
             let (theirs, mine) = (named(envelope.mark), named(self.lane.mark));
-            let text = format!("rank {from} calls {theirs}{at} where this rank calls {mine}");
+            let from = self.named_peer(from);
+            let text = format!("{from} calls {theirs}{at} where this rank calls {mine}");
             return Err(self.error(ErrorClass::Mismatch, text));
         }
         Ok(open(self.call, envelope)?.0)

@@ -271,10 +271,15 @@ impl Communicator {
         to == PROC_NULL || self.shared.engine.moves_values(self.world_rank(to))
     }
 
-    /// Whether the ranks compare their calls before each collective. Between two groups there is
-    /// no rank that could receive of all.
+    /// Whether the ranks compare their calls before each collective. Between two groups
+    /// `collective/inter.rs` does it, because the ranks of one group are no peers there.
     pub(crate) fn checks_collectives(&self) -> bool {
-        self.shared.other_group.is_none() && self.shared.engine.checks_collectives()
+        !self.is_between_groups() && self.shared.engine.checks_collectives()
+    }
+
+    /// Whether its messages go from one group to another.
+    pub(crate) fn is_between_groups(&self) -> bool {
+        self.shared.other_group.is_some()
     }
 
     /// Whether a rank runs in this process.

@@ -63,7 +63,7 @@ pub struct InterCommunicator {
     /// The ranks of this group.
     pub(crate) local: Communicator,
     /// Whether this group is the first of the two.
-    is_first: bool,
+    pub(crate) is_first: bool,
     /// What joins groups that did not start together.
     pub(crate) connection: Option<Arc<GroupConnection>>,
 }

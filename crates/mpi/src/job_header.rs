@@ -94,16 +94,24 @@ impl HeaderTail {
         &self.room[self.start..]
     }
 
-    /// Writes the lowest bytes of a number before the bytes that are there.
+    /// Writes the lowest bytes of a number before the bytes that are there. Most numbers have none.
+    #[inline]
     fn put(&mut self, number: u64, length: usize) {
+        if length == 0 {
+            return;
+        }
         let bytes = number.to_le_bytes();
         self.start -= length;
         self.room[self.start..self.start + length].copy_from_slice(&bytes[..length]);
     }
 }
 
-/// Takes a number of this length from the end.
+/// Takes a number of this length from the end. Most have the length 0.
+#[inline]
 fn pop(bytes: &mut &[u8], length: usize) -> Option<u64> {
+    if length == 0 {
+        return Some(0);
+    }
     let (rest, last) = bytes.split_at_checked(bytes.len().checked_sub(length)?)?;
     let mut number = [0; 8];
     number.get_mut(..length)?.copy_from_slice(last);

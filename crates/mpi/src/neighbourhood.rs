@@ -144,11 +144,8 @@ impl Neighbourhood {
         value: T,
     ) -> impl Future<Output = Result<Vec<Option<T>>, Error>> + Send {
         let call = self.communicator.call("neighbour_allgather");
-        async move {
-            let kind = CollectiveKind::NeighbourAllgather;
-            let round = CollectiveRound::begin_with(&self.communicator, call, kind, 0, value_of::<T>)?;
-            round.alltoall_neighbours(self.neighbours.clone(), self.for_each_destination(value)).await
-        }
+        let (kind, neighbours) = (CollectiveKind::NeighbourAllgather, self.neighbours.clone());
+        self.communicator.exchange_with(call, kind, neighbours, self.for_each_destination(value))
     }
 
     /// Gives each destination its value of these, and this rank the values of its sources for it;
@@ -167,11 +164,8 @@ impl Neighbourhood {
         values: Vec<T>,
     ) -> impl Future<Output = Result<Vec<Option<T>>, Error>> + Send {
         let call = self.communicator.call("neighbour_alltoall");
-        async move {
-            let kind = CollectiveKind::NeighbourAlltoall;
-            let round = CollectiveRound::begin_with(&self.communicator, call, kind, 0, value_of::<T>)?;
-            round.alltoall_neighbours(self.neighbours.clone(), values).await
-        }
+        let (kind, neighbours) = (CollectiveKind::NeighbourAlltoall, self.neighbours.clone());
+        self.communicator.exchange_with(call, kind, neighbours, values)
     }
 
     /// As [`neighbour_allgather`](Self::neighbour_allgather), of elements. Ranks may have different

@@ -1,10 +1,11 @@
 //! Elements within a value of the simple interface that go in one piece: a module for
 //! `#[serde(with)]`.
 //!
-//! serde writes a `Vec<f64>` of a struct element by element, because it does not tell a serialiser
-//! that the elements lie side by side. A field with this attribute goes as its bytes: they are
-//! copied once into the message, and once out of it. A message that is a vector as a whole needs no
-//! attribute.
+//! serde writes a vector of a struct element by element, because it does not tell a serialiser that
+//! the elements lie side by side. A field with this attribute goes as its bytes: they are copied
+//! once into the message, and once out of it. A `Vec` of numbers, such as a `Vec<f64>`, needs no
+//! attribute: `wire.rs` finds out that it is one. It is for vectors of other elements, such as
+//! `[f32; 3]`, and for types of a program that lie around a vector.
 //!
 //! The elements are [plain data](crate::Plain). They have the bytes that they have in memory, so
 //! the form is for messages, and not for files that other machines read.

@@ -11,12 +11,17 @@
 //! |---|---|
 //! | `wire/writer.rs` | the serialiser |
 //! | `wire/reader.rs` | the deserialiser |
-//! | `wire/numbers.rs` | vectors of numbers, in one piece |
+//! | `wire/number.rs` | the serialiser of one number, for sequences of them |
+//! | `wire/number_vectors.rs` | vectors of numbers within a value, which are read in one piece |
+//! | `wire/numbers.rs` | messages that are vectors of numbers, in one piece |
 //! | `wire/empty.rs` | the deserialiser of a message without a value |
 //! | `wire/error.rs` | why a value was not written or read |
 
 mod empty;
 mod error;
+mod number;
+#[allow(unsafe_code, reason = "it makes a vector the value of the visitor that asks for it")]
+mod number_vectors;
 mod numbers;
 mod reader;
 mod writer;

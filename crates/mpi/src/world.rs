@@ -203,11 +203,11 @@ impl Ranks {
     /// its values or elements, and the number of elements where all ranks need the same. If they
     /// differ, the call is an error of class [`Mismatch`](crate::ErrorClass::Mismatch) on every
     /// rank, and names both sides. Without this a rank may wait for ever for messages that the
-    /// others do not send, or go on and not notice it. Of persistent collectives the operation and
-    /// the root are compared.
+    /// others do not send, or go on and not notice it. Each start of a persistent collective is
+    /// compared, and each call between two groups, there with all ranks of both.
     ///
-    /// A call between two groups is checked within each of them. The check takes a message from
-    /// each rank to each other one, so it is for tests. All ranks have it, or none.
+    /// The check takes a message from each rank to each other one, so it is for tests. All ranks
+    /// have it, or none. Groups that did not start together have it within each world alone.
     ///
     /// # Examples
     /// ```

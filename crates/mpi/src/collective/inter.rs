@@ -3,6 +3,7 @@
 //! Within a group they go as in a communicator, to rank 0 or from there, and one message goes
 //! across for each way. So a collective takes few messages between groups that are far apart.
 
+use super::content::{CallContent, value_of};
 use super::{CollectiveKind, CollectiveRound};
 use crate::error::{CallSite, Error, ErrorClass};
 use crate::intercommunicator::InterCommunicator;
@@ -41,6 +42,7 @@ impl InterCommunicator {
 
     /// Waits until every rank of both groups has come to the same call.
     pub(crate) async fn all_come(&self, call: CallSite, kind: CollectiveKind) -> Result<(), Error> {
+        self.compare_calls(call, kind, None, CallContent::default()).await?;
         let come = self.here(call, kind)?.gather_values(0, ()).await?;
         self.between_leaders(call, kind, come.map(|_| ())).await
     }
@@ -58,6 +60,7 @@ impl InterCommunicator {
     ) -> impl Future<Output = Result<Option<T>, Error>> + Send {
         let call = self.local.call("bcast");
         async move {
+            self.compare_calls(call, CollectiveKind::Bcast, Some(root), value_of::<T>()).await?;
             match self.root_gives(call, CollectiveKind::Bcast, root, value).await? {
                 None => Ok(None),
                 Some(came) => self.here(call, CollectiveKind::Bcast)?.bcast_value(0, came).await.map(Some),
@@ -81,6 +84,7 @@ impl InterCommunicator {
     ) -> impl Future<Output = Result<Option<Vec<T>>, Error>> + Send {
         let call = self.local.call("gather");
         async move {
+            self.compare_calls(call, CollectiveKind::Gather, Some(root), value_of::<T>()).await?;
             let mut gathered = None;
             let across = self.across(call, CollectiveKind::Gather, root)?;
             if let InterRoot::There(_) = root {
@@ -104,6 +108,7 @@ impl InterCommunicator {
     ) -> impl Future<Output = Result<Option<T>, Error>> + Send {
         let call = self.local.call("scatter");
         async move {
+            self.compare_calls(call, CollectiveKind::Scatter, Some(root), value_of::<T>()).await?;
             match self.root_gives(call, CollectiveKind::Scatter, root, values).await? {
                 None => Ok(None),
                 Some(all) => self.here(call, CollectiveKind::Scatter)?.scatter_values(0, all).await.map(Some),
@@ -122,6 +127,7 @@ impl InterCommunicator {
     ) -> impl Future<Output = Result<Vec<T>, Error>> + Send {
         let call = self.local.call("allgather");
         async move {
+            self.compare_calls(call, CollectiveKind::Allgather, None, value_of::<T>()).await?;
             let all = self.here(call, CollectiveKind::Allgather)?.gather_values(0, value).await?;
             self.between_leaders(call, CollectiveKind::Allgather, all).await
         }
@@ -140,6 +146,7 @@ impl InterCommunicator {
     pub fn alltoall<T: Message>(&self, values: Vec<T>) -> impl Future<Output = Result<Vec<T>, Error>> + Send {
         let call = self.local.call("alltoall");
         async move {
+            self.compare_calls(call, CollectiveKind::Alltoall, None, value_of::<T>()).await?;
             let mut round = self.across(call, CollectiveKind::Alltoall, InterRoot::There(0))?;
             if values.len() != self.remote_size() {
                 let text = format!("there are {} values for {} ranks", values.len(), self.remote_size());
@@ -172,6 +179,7 @@ impl InterCommunicator {
     ) -> impl Future<Output = Result<Option<T>, Error>> + Send {
         let call = self.local.call("reduce");
         async move {
+            self.compare_calls(call, CollectiveKind::Reduce, Some(root), value_of::<T>()).await?;
             let mut combined = None;
             let across = self.across(call, CollectiveKind::Reduce, root)?;
             if let InterRoot::There(_) = root {
@@ -193,9 +201,41 @@ impl InterCommunicator {
     ) -> impl Future<Output = Result<T, Error>> + Send {
         let call = self.local.call("allreduce");
         async move {
+            self.compare_calls(call, CollectiveKind::Allreduce, None, value_of::<T>()).await?;
             let combined = self.here(call, CollectiveKind::Allreduce)?.reduce_values(0, value, op).await?;
             self.between_leaders(call, CollectiveKind::Allreduce, combined).await
         }
+    }
+
+    /// Where the world is [checked](crate::Ranks::checked): compares the call of this rank with
+    /// those of all ranks of both groups. Both groups are told before the first of them is heard,
+    /// so a call that differs from any other is an error on every rank of both.
+    ///
+    /// # Errors
+    /// If a call differs from this one, or there is no such root.
+    async fn compare_calls(
+        &self,
+        call: CallSite,
+        kind: CollectiveKind,
+        root: Option<InterRoot>,
+        content: CallContent,
+    ) -> Result<(), Error> {
+        if !self.local.checks_collectives() {
+            return Ok(());
+        }
+        let (root, content) = match root {
+            None => (0, content),
+            Some(root) => {
+                let is_in_first = matches!(root, InterRoot::Here(_)) == self.is_first;
+                let group = if is_in_first { ", root in group 1" } else { ", root in group 2" };
+                (self.checked_root(call, root)?, content.with(group))
+            }
+        };
+        let begin = |group| CollectiveRound::begin_comparison(group, call, kind, root, content.clone());
+        let (here, across) = (begin(&self.local)?, begin(&self.across)?);
+        // Both are awaited, so that the messages of both are taken.
+        let (here, across) = (here.end().await, across.end().await);
+        here.and(across)
     }
 
     /// Begins the part of a collective within this group.
@@ -213,12 +253,20 @@ impl InterCommunicator {
         kind: CollectiveKind,
         root: InterRoot,
     ) -> Result<CollectiveRound, Error> {
+        let root = self.checked_root(call, root)?;
+        CollectiveRound::begin_across(&self.across, call, kind, root, CallContent::default)
+    }
+
+    /// The number of the root in its group.
+    ///
+    /// # Errors
+    /// If there is no such root.
+    fn checked_root(&self, call: CallSite, root: InterRoot) -> Result<usize, Error> {
         let (group, root) = match root {
             InterRoot::Here(root) => (&self.local, root),
             InterRoot::There(root) => (&self.across, root),
         };
-        group.check_rank(root, call, ErrorClass::Root)?;
-        CollectiveRound::begin_across(&self.across, call, kind, root, String::new)
+        group.check_rank(root, call, ErrorClass::Root).map(|()| root)
     }
 
     /// Sends the root's value to rank 0 of the other group. There each rank gets `Some`, and rank 0

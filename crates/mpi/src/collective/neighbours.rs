@@ -1,8 +1,9 @@
 //! Collectives of each rank with its neighbours, for `cartesian.rs` and `neighbourhood.rs`:
 //! [`Neighbours`] says which ranks these are, and in which order their messages come.
 
-use super::{CollectiveRound, Parts};
-use crate::error::{Error, ErrorClass};
+use super::{CollectiveKind, CollectiveRound, Parts, value_of};
+use crate::communicator::Communicator;
+use crate::error::{CallSite, Error, ErrorClass};
 use crate::payload::{Message, Value};
 use crate::shared_payload::SharedPayload;
 use crate::tag::PROC_NULL;
@@ -40,6 +41,21 @@ impl Neighbours {
     /// The places of the sources that are not null, in the order in which the rank receives.
     fn awaited(&self) -> impl Iterator<Item = usize> {
         self.order.iter().copied().filter(|&place| self.sources[place] != PROC_NULL)
+    }
+}
+
+impl Communicator {
+    /// A collective on values with these neighbours, which the program calls at `call`: each rank
+    /// has a value for each of its destinations, and gets one of each of its sources.
+    pub(crate) async fn exchange_with<T: Message>(
+        &self,
+        call: CallSite,
+        kind: CollectiveKind,
+        neighbours: Neighbours,
+        own: Vec<T>,
+    ) -> Result<Vec<Option<T>>, Error> {
+        let round = CollectiveRound::begin_with(self, call, kind, 0, value_of::<T>)?;
+        round.alltoall_neighbours(neighbours, own).await
     }
 }
 

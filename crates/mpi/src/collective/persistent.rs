@@ -4,6 +4,7 @@
 //! (`start_line.rs`). The rounds are those of `elements.rs`, so another rank may make the same
 //! round by any other call.
 
+use super::content::CallContent;
 use super::start_line::{StartLine, StartedRound};
 use super::{CollectiveKind, CollectiveRound};
 use crate::communicator::Communicator;
@@ -75,6 +76,8 @@ pub struct PersistentCollective<S, R: Send> {
     kind: CollectiveKind,
     root: usize,
     own: S,
+    /// What this rank gives, in words for the check.
+    content: fn(&S) -> CallContent,
     /// Whether this rank gives its elements.
     gives: bool,
     pool: BodyPool<S>,
@@ -107,12 +110,14 @@ where
     S: Clone + Default + Send + Sync + 'static,
     R: Default + Send + 'static,
 {
-    /// A collective that has not been started. `gives` says whether this rank gives its elements,
-    /// and `go` makes a round: see [`StartLine::run`].
+    /// A collective that has not been started. `content` says what the ranks compare where they
+    /// are [checked](crate::Ranks::checked), `gives` whether this rank gives its elements, and
+    /// `go` makes a round: see [`StartLine::run`].
     pub(super) fn new<P, F>(
         communicator: &Communicator,
         call: CallSite,
         (kind, root): (CollectiveKind, usize),
+        content: fn(&S) -> CallContent,
         gives: bool,
         own: S,
         go: impl FnMut(CollectiveRound, Option<SharedPayload<S>>, R, P) -> F + Send + 'static,
@@ -129,6 +134,7 @@ where
             kind,
             root,
             own,
+            content,
             gives,
             pool: BodyPool::default(),
             result: R::default(),
@@ -149,7 +155,8 @@ where
     #[track_caller]
     pub fn start(&mut self) -> impl Future<Output = Result<&R, Error>> + Send {
         let call = CallSite::here(self.call.name, self.call.rank);
-        let begun = CollectiveRound::begin(&self.communicator, call, self.kind, self.root);
+        let content = || (self.content)(&self.own);
+        let begun = CollectiveRound::begin_with(&self.communicator, call, self.kind, self.root, content);
         let room = mem::take(&mut self.result);
         let begun = begun.map(|round| {
             self.started += 1;

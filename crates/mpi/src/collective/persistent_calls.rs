@@ -1,5 +1,6 @@
 //! The calls that make a [`PersistentCollective`]: `bcast_init`, `allreduce_init` and so on.
 
+use super::content::{CallContent, count_of, counts_of, elements_of};
 use super::persistent::PersistentCollective;
 use super::{CollectiveKind, CollectiveRound, Parts};
 use crate::communicator::Communicator;
@@ -22,7 +23,15 @@ impl Communicator {
     pub fn barrier_init(&self) -> PersistentCollective<(), ()> {
         let go = |round: CollectiveRound, _, (), ()| async { (round.barrier_of_values().await, ()) };
         let call = self.call("barrier_init");
-        PersistentCollective::new(self, call, (CollectiveKind::Barrier, 0), false, (), go)
+        PersistentCollective::new(
+            self,
+            call,
+            (CollectiveKind::Barrier, 0),
+            |()| CallContent::default(),
+            false,
+            (),
+            go,
+        )
     }
 
     /// A [`bcast_into`](Self::bcast_into) that is started again and again. Each rank gets the
@@ -39,7 +48,7 @@ impl Communicator {
             (came.map(|came| copied(&came, room)), ())
         };
         let (call, form) = (self.call("bcast_init"), (CollectiveKind::Bcast, root));
-        PersistentCollective::new(self, call, form, self.rank() == root, elements, go)
+        PersistentCollective::new(self, call, form, |_| elements_of::<T>(), self.rank() == root, elements, go)
     }
 
     /// A [`gather_slice`](Self::gather_slice) that is started again and again.
@@ -55,7 +64,15 @@ impl Communicator {
             (round.gather_elements(root, given(own), room.unwrap_or_default()).await, ())
         };
         let call = self.call("gather_init");
-        PersistentCollective::new(self, call, (CollectiveKind::Gather, root), true, elements, go)
+        PersistentCollective::new(
+            self,
+            call,
+            (CollectiveKind::Gather, root),
+            |_| elements_of::<T>(),
+            true,
+            elements,
+            go,
+        )
     }
 
     /// A [`scatter_parts`](Self::scatter_parts) that is started again and again.
@@ -91,7 +108,7 @@ impl Communicator {
             (round.scatter_elements(root, own.map(|own| own.0), room).await, ())
         };
         let (call, form) = (self.call("scatter_init"), (CollectiveKind::Scatter, root));
-        PersistentCollective::new(self, call, form, self.rank() == root, elements, go)
+        PersistentCollective::new(self, call, form, |_| elements_of::<T>(), self.rank() == root, elements, go)
     }
 
     /// An [`allgather_slice`](Self::allgather_slice) that is started again and again.
@@ -107,7 +124,15 @@ impl Communicator {
             (all.map(|all| copied(&all, room)), pool)
         };
         let call = self.call("allgather_init");
-        PersistentCollective::new(self, call, (CollectiveKind::Allgather, 0), true, elements, go)
+        PersistentCollective::new(
+            self,
+            call,
+            (CollectiveKind::Allgather, 0),
+            |_| elements_of::<T>(),
+            true,
+            elements,
+            go,
+        )
     }
 
     /// An [`alltoall_parts`](Self::alltoall_parts) that is started again and again.
@@ -122,7 +147,15 @@ impl Communicator {
             (round.alltoall_elements(given(own).0, room).await, ())
         };
         let call = self.call("alltoall_init");
-        PersistentCollective::new(self, call, (CollectiveKind::Alltoall, 0), true, elements, go)
+        PersistentCollective::new(
+            self,
+            call,
+            (CollectiveKind::Alltoall, 0),
+            |_| elements_of::<T>(),
+            true,
+            elements,
+            go,
+        )
     }
 
     /// A [`reduce_slice`](Self::reduce_slice) that is started again and again.
@@ -140,7 +173,15 @@ impl Communicator {
             async move { (round.reduce_elements(root, given(own), op, room.unwrap_or_default()).await, ()) }
         };
         let call = self.call("reduce_init");
-        PersistentCollective::new(self, call, (CollectiveKind::Reduce, root), true, elements, go)
+        PersistentCollective::new(
+            self,
+            call,
+            (CollectiveKind::Reduce, root),
+            |own| count_of::<T>(own.len()),
+            true,
+            elements,
+            go,
+        )
     }
 
     /// An [`allreduce_into`](Self::allreduce_into) that is started again and again.
@@ -163,7 +204,15 @@ impl Communicator {
             }
         };
         let call = self.call("allreduce_init");
-        PersistentCollective::new(self, call, (CollectiveKind::Allreduce, 0), true, elements, go)
+        PersistentCollective::new(
+            self,
+            call,
+            (CollectiveKind::Allreduce, 0),
+            |own| count_of::<T>(own.len()),
+            true,
+            elements,
+            go,
+        )
     }
 
     /// A [`reduce_scatter_parts`](Self::reduce_scatter_parts) that is started again and again.
@@ -181,7 +230,15 @@ impl Communicator {
             async move { (round.reduce_scatter_elements(given(own).0, op, room).await, ()) }
         };
         let call = self.call("reduce_scatter_init");
-        PersistentCollective::new(self, call, (CollectiveKind::ReduceScatter, 0), true, elements, go)
+        PersistentCollective::new(
+            self,
+            call,
+            (CollectiveKind::ReduceScatter, 0),
+            |own| counts_of::<T>(own.counts()),
+            true,
+            elements,
+            go,
+        )
     }
 
     /// A [`scan_into`](Self::scan_into) that is started again and again.
@@ -198,7 +255,15 @@ impl Communicator {
             async move { (round.scan_elements(&own.0, op, &mut pool, room).await, pool) }
         };
         let call = self.call("scan_init");
-        PersistentCollective::new(self, call, (CollectiveKind::Scan, 0), true, elements, go)
+        PersistentCollective::new(
+            self,
+            call,
+            (CollectiveKind::Scan, 0),
+            |own| count_of::<T>(own.len()),
+            true,
+            elements,
+            go,
+        )
     }
 
     /// An [`exscan_into`](Self::exscan_into) that is started again and again. Rank 0 gets `None`.
@@ -218,7 +283,15 @@ impl Communicator {
             }
         };
         let call = self.call("exscan_init");
-        PersistentCollective::new(self, call, (CollectiveKind::Exscan, 0), true, elements, go)
+        PersistentCollective::new(
+            self,
+            call,
+            (CollectiveKind::Exscan, 0),
+            |own| count_of::<T>(own.len()),
+            true,
+            elements,
+            go,
+        )
     }
 }
 

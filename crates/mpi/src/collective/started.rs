@@ -4,7 +4,7 @@
 //! rank have their order, and then goes on in a thread of its own. The other ranks may start the
 //! same operation, or call it and wait.
 
-use super::content::value_of;
+use super::content::{CallContent, value_of};
 use super::{CollectiveKind, CollectiveRound};
 use crate::communicator::Communicator;
 use crate::error::{CallSite, Error};
@@ -38,7 +38,7 @@ impl Communicator {
             self.call("ibarrier"),
             CollectiveKind::Barrier,
             0,
-            String::new,
+            CallContent::default,
             CollectiveRound::barrier_of_values,
         )
     }
@@ -174,7 +174,7 @@ impl Communicator {
         call: CallSite,
         kind: CollectiveKind,
         root: usize,
-        content: impl FnOnce() -> String,
+        content: impl FnOnce() -> CallContent,
         go: impl FnOnce(CollectiveRound) -> R,
     ) -> Request<T>
     where

@@ -118,7 +118,9 @@ impl<H: MpiHandle> FrameStore<H> {
         let arrived = match mpi.arrived(request) {
             Ok(None) => {
                 // While nothing comes, there is time for it.
-                self.post(mpi, comm)?;
+                if !self.free.is_empty() {
+                    self.post(mpi, comm)?;
+                }
                 return Ok(None);
             }
             // The receive is under way still.

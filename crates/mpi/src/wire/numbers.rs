@@ -66,8 +66,11 @@ vectors_of!(u8, i8, u16, i16, u32, i32, u64, i64, u128, i128, f32, f64, usize, i
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use serde::{Deserialize, Serialize};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use serde::{Deserialize, Serialize, Serializer};
     use std::fmt::Debug;
+    use std::num::Wrapping;
 
     /// The vector goes as serde would have it element by element, and comes back from there.
     fn goes<N>(numbers: Vec<N>)
@@ -103,6 +106,85 @@ mod tests {
         goes(vec![usize::MAX]);
         goes(vec![isize::MIN]);
         goes(Vec::<f64>::new());
+    }
+
+    /// A number of a width that its value chooses.
+    #[derive(Debug, PartialEq)]
+    struct Chosen(u32);
+
+    impl Serialize for Chosen {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            match self.0 {
+                0 => serializer.serialize_str("none"),
+                small @ 1..=255 => serializer.serialize_u8(small as u8),
+                large => serializer.serialize_u32(large),
+            }
+        }
+    }
+
+    /// A vector within a value has the form of its elements one after another.
+    fn has_the_form_of_its_elements<N: Serialize>(numbers: Vec<N>) {
+        let (mut whole, mut parts) = (vec![7], vec![7]);
+        ("warp", &numbers, 5_u8).serialize(&mut WireWriter(&mut whole)).unwrap();
+        let mut writer = WireWriter(&mut parts);
+        "warp".serialize(&mut writer).unwrap();
+        writer.number(numbers.len() as u64);
+        numbers.iter().for_each(|number| number.serialize(&mut writer).unwrap());
+        5_u8.serialize(&mut writer).unwrap();
+        assert_eq!(whole, parts);
+    }
+
+    proptest! {
+        #[test]
+        fn sequences_have_the_form_of_their_elements(
+            floats in vec(any::<f64>(), 0..300),
+            bytes in vec(any::<u8>(), 0..300),
+            shorts in vec(any::<i16>(), 0..9),
+            words in vec(any::<u32>(), 0..9),
+            large in vec(any::<i128>(), 0..9),
+            texts in vec(any::<String>(), 0..9),
+            flags in vec(any::<Option<bool>>(), 0..9),
+            chosen in vec((0..600_u32).prop_map(Chosen), 0..20),
+        ) {
+            has_the_form_of_its_elements(floats.clone());
+            has_the_form_of_its_elements(floats.into_iter().map(Wrapping).collect());
+            has_the_form_of_its_elements(bytes);
+            has_the_form_of_its_elements(shorts);
+            has_the_form_of_its_elements(words);
+            has_the_form_of_its_elements(large);
+            has_the_form_of_its_elements(texts);
+            has_the_form_of_its_elements(flags);
+            has_the_form_of_its_elements(chosen);
+        }
+    }
+
+    #[test]
+    fn a_sequence_that_says_its_length_wrongly_has_no_elements_that_are_not_there() {
+        struct Short;
+
+        impl Serialize for Short {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_seq(Claims(vec![1_u16, 2].into_iter()))
+            }
+        }
+
+        struct Claims(std::vec::IntoIter<u16>);
+
+        impl Iterator for Claims {
+            type Item = u16;
+
+            fn next(&mut self) -> Option<u16> {
+                self.0.next()
+            }
+
+            fn size_hint(&self) -> (usize, Option<usize>) {
+                (4, Some(4))
+            }
+        }
+
+        let mut bytes = Vec::new();
+        Short.serialize(&mut WireWriter(&mut bytes)).unwrap();
+        assert_eq!(bytes, [4, 1, 0, 2, 0]);
     }
 
     #[test]

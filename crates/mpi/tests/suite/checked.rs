@@ -2,7 +2,7 @@
 //! rank, which names both calls.
 
 use selvedge_core::round_robin;
-use selvedge_mpi::{Communicator, Error, ErrorClass, Parts, Ranks, op};
+use selvedge_mpi::{Communicator, Error, ErrorClass, InterCommunicator, InterRoot, Parts, Ranks, op};
 
 const CALLS: [&str; 20] = [
     "barrier",
@@ -164,4 +164,170 @@ fn contents_that_differ() {
         });
         round_robin(run).expect("no deadlock").unwrap_or_else(|failure| panic!("{failure}"));
     }
+}
+
+/// The starts of persistent collectives are compared as the other calls are, also with these.
+#[test]
+fn starts_that_differ() {
+    async fn start(world: &Communicator, name: &str, is_other: bool) -> Result<(), Error> {
+        let own = vec![1_i32; if is_other { 3 } else { 2 }];
+        let parts = Parts::from(vec![own.clone(); 3]);
+        match name {
+            "reduce" => world.reduce_init(0, own, op::sum).start().await.map(drop),
+            "allreduce" => world.allreduce_init(own, op::sum).start().await.map(drop),
+            "scan" => world.scan_init(own, op::sum).start().await.map(drop),
+            "exscan" => world.exscan_init(own, op::sum).start().await.map(drop),
+            "reduce_scatter" => world.reduce_scatter_init(parts, op::sum).start().await.map(drop),
+            "awaited" if is_other => world.allreduce_init(own, op::sum).start().await.map(drop),
+            "awaited" => world.allreduce_into(&mut [1_i32; 2], op::sum).await,
+            "bcast" if is_other => world.bcast_init(0, vec![1_u8]).start().await.map(drop),
+            "bcast" => world.bcast_init(0, vec![1_i32]).start().await.map(drop),
+            "gather" if is_other => world.gather_init(0, vec![1_u8]).start().await.map(drop),
+            "gather" => world.gather_init(0, vec![1_i32]).start().await.map(drop),
+            "scatter" if is_other => {
+                world.scatter_init(0, Parts::even(vec![1_u8; 3], 3)).start().await.map(drop)
+            }
+            "scatter" => world.scatter_init(0, Parts::even(vec![1_i32; 3], 3)).start().await.map(drop),
+            "allgather" if is_other => world.allgather_init(vec![1_u8]).start().await.map(drop),
+            "allgather" => world.allgather_init(vec![1_i32]).start().await.map(drop),
+            "alltoall" if is_other => {
+                world.alltoall_init(Parts::even(vec![1_u8; 3], 3)).start().await.map(drop)
+            }
+            "alltoall" => world.alltoall_init(Parts::even(vec![1_i32; 3], 3)).start().await.map(drop),
+            "operation" if is_other => world.barrier_init().start().await.map(drop),
+            "operation" => world.allreduce_init(own, op::sum).start().await.map(drop),
+            other => unreachable!("{other}"),
+        }
+    }
+    let counts = ["2 elements of type i32", "3 elements of type i32"];
+    let types = ["elements of type i32", "elements of type u8"];
+    let each = [
+        ("reduce", counts),
+        ("allreduce", counts),
+        ("scan", counts),
+        ("exscan", counts),
+        ("reduce_scatter", ["[2, 2, 2] elements of type i32", "[3, 3, 3] elements of type i32"]),
+        ("awaited", counts),
+        ("bcast", types),
+        ("gather", types),
+        ("scatter", types),
+        ("allgather", types),
+        ("alltoall", types),
+        ("operation", ["barrier", "allreduce"]),
+    ];
+    for (name, told) in each {
+        let run = Ranks::new(3).checked().run(move |world| async move {
+            let error = start(&world, name, world.rank() == 1).await.unwrap_err();
+            assert_eq!(error.class(), ErrorClass::Mismatch, "{name}: {error}");
+            let text = error.to_string();
+            assert!(told.iter().all(|told| text.contains(told)), "{name}: {text}");
+            // The ranks are in step afterwards.
+            assert_eq!(world.allgather(world.rank()).await?, [0, 1, 2]);
+            Ok::<_, Error>(())
+        });
+        round_robin(run).expect("no deadlock").unwrap_or_else(|failure| panic!("{failure}"));
+    }
+}
+
+/// A collective with elements of any number says no number, and meets one that says it; and the
+/// elements of each start are compared, not those of the first.
+#[test]
+fn starts_that_fit() {
+    let run = Ranks::new(3).checked().run(|world| async move {
+        if world.rank() == 1 {
+            let mut elements = [0_i32; 2];
+            world.bcast_into(0, &mut elements).await?;
+            assert_eq!(elements, [7, 8]);
+        } else {
+            let elements = if world.rank() == 0 { vec![7, 8] } else { vec![] };
+            assert_eq!(*world.bcast_init(0, elements).start().await?, [7, 8]);
+        }
+        let mut sum = world.allreduce_init(vec![1_i32], op::sum);
+        assert_eq!(*sum.start().await?, [3]);
+        sum.own_mut().push(2);
+        assert_eq!(*sum.start().await?, [3, 6]);
+        if world.rank() == 2 {
+            sum.own_mut().pop();
+        }
+        assert_eq!(sum.start().await.unwrap_err().class(), ErrorClass::Mismatch);
+        Ok::<_, Error>(())
+    });
+    round_robin(run).expect("no deadlock").unwrap_or_else(|failure| panic!("{failure}"));
+}
+
+/// Between two groups every rank of both gets an error, whichever rank calls something else.
+#[test]
+fn calls_between_groups_that_differ() {
+    async fn call(inter: &InterCommunicator, name: &str, root: InterRoot) -> Result<(), Error> {
+        let size = inter.remote_size();
+        match name {
+            "barrier" => inter.barrier().await,
+            "bcast" => inter.bcast(root, || 1_i32).await.map(drop),
+            "bcast of u8" => inter.bcast(root, || 1_u8).await.map(drop),
+            "gather" => inter.gather(root, || 1_i32).await.map(drop),
+            "gather of u8" => inter.gather(root, || 1_u8).await.map(drop),
+            "scatter" => inter.scatter(root, || vec![1_i32; size]).await.map(drop),
+            "scatter of u8" => inter.scatter(root, || vec![1_u8; size]).await.map(drop),
+            "reduce" => inter.reduce(root, || 1_i32, op::sum).await.map(drop),
+            "reduce of u8" => inter.reduce(root, || 1_u8, op::sum).await.map(drop),
+            "allgather" => inter.allgather(1_i32).await.map(drop),
+            "allgather of u8" => inter.allgather(1_u8).await.map(drop),
+            "alltoall" => inter.alltoall(vec![1_i32; size]).await.map(drop),
+            "alltoall of u8" => inter.alltoall(vec![1_u8; size]).await.map(drop),
+            "allreduce" => inter.allreduce(1_i32, op::sum).await.map(drop),
+            "allreduce of u8" => inter.allreduce(1_u8, op::sum).await.map(drop),
+            other => unreachable!("{other}"),
+        }
+    }
+    let all = ["bcast", "gather", "scatter", "reduce", "allgather", "alltoall", "allreduce", "barrier"];
+    let of_types = all[..7].iter().map(|name| ((*name).to_string(), format!("{name} of u8")));
+    let of_calls = all.iter().zip(all.iter().cycle().skip(1)).map(|(a, b)| (a.to_string(), b.to_string()));
+    for (one, other) in of_types.chain(of_calls) {
+        // Ranks 0 and 1 are the first group, 2 to 4 the second one, and `differing` calls `other`.
+        for differing in 0..5 {
+            let (one, other) = (one.clone(), other.clone());
+            let run = Ranks::new(5).checked().run(move |world| {
+                let (one, other) = (one.clone(), other.clone());
+                async move {
+                    let is_second = world.rank() >= 2;
+                    let group = world.split(u32::from(is_second), 0).await?.expect("each has a color");
+                    let leader = if is_second { 0 } else { 2 };
+                    let inter = group.intercommunicator(0, &world, leader, ()).await?;
+                    let root = if is_second { InterRoot::There(1) } else { InterRoot::Here(1) };
+                    // All calls that agree are made.
+                    call(&inter, &one, root).await?;
+                    let mine = if world.rank() == differing { &other } else { &one };
+                    let error = call(&inter, mine, root).await.unwrap_err();
+                    assert_eq!(error.class(), ErrorClass::Mismatch, "{one} beside {other}: {error}");
+                    let text = error.to_string();
+                    let told = match other.ends_with("u8") {
+                        true => ["type i32", "type u8"],
+                        false => [&one[..], &other],
+                    };
+                    assert!(told.iter().all(|told| text.contains(told)), "{one} beside {other}: {text}");
+                    // The groups are in step afterwards.
+                    assert_eq!(inter.allgather(1_u8).await?.len(), inter.remote_size());
+                    Ok::<_, Error>(())
+                }
+            });
+            round_robin(run).expect("no deadlock").unwrap_or_else(|failure| panic!("{failure}"));
+        }
+    }
+}
+
+/// Both groups say that the root is theirs.
+#[test]
+fn roots_in_both_groups() {
+    let run = Ranks::new(4).checked().run(|world| async move {
+        let is_second = world.rank() >= 2;
+        let group = world.split(u32::from(is_second), 0).await?.expect("each has a color");
+        let inter = group.intercommunicator(0, &world, if is_second { 0 } else { 2 }, ()).await?;
+        let error = inter.gather(InterRoot::Here(0), || 1).await.unwrap_err();
+        assert_eq!(error.class(), ErrorClass::Mismatch);
+        let text = error.to_string();
+        assert!(text.contains("group 1") && text.contains("group 2"), "{text}");
+        assert!(text.contains("of the other group"), "{text}");
+        Ok::<_, Error>(())
+    });
+    round_robin(run).expect("no deadlock").unwrap_or_else(|failure| panic!("{failure}"));
 }
