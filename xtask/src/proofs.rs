@@ -182,7 +182,8 @@ const ENGINES: [&str; 4] = ["versioned", "figure3", "norec", "global_lock"];
 const STM_MODULES: [&str; 3] = ["semantics", "os_threads", "structures"];
 
 /// The protocols of `mpi` in memory that processes share. Under Miri a segment is memory of this
-/// process alone, so the tests of `segment.rs` that look at its file are not here.
+/// process alone, so the tests of `segment.rs` that look at its file are not here. And the vectors
+/// that are read in one piece.
 const MPI_PROTOCOLS: &[&str] = &[
     "--lib",
     "--",
@@ -191,6 +192,9 @@ const MPI_PROTOCOLS: &[&str] = &[
     "processes::loan::",
     "processes::rings::",
     "processes::segment::tests::the_parts",
+    "wire::number_vectors::tests::the_visitor",
+    "wire::number_vectors::tests::only_vectors",
+    "wire::number_vectors::tests::vectors_within",
 ];
 
 /// The modules of `cnc`'s tests, in proofs of some minutes each. A test of this file holds the list

@@ -117,8 +117,8 @@ impl<F, T> Drop for StartedThreads<F, T> {
 /// An OS thread that was started.
 struct StartedThread<F, T> {
     handle: JoinHandle<Option<T>>,
-    /// The part that the OS thread runs. The OS thread takes it when it begins, and the caller takes
-    /// it when it calls the OS thread off.
+    /// The part that the OS thread runs. The OS thread takes it when it begins. The caller takes it
+    /// when it calls the OS thread off.
     work: Arc<Mutex<Option<F>>>,
     is_called_off: Cell<bool>,
 }
@@ -251,7 +251,7 @@ mod tests {
         assert!(matches!(&ends[..], [Some(Ok(Err(_)))]));
     }
 
-    /// The parts that were dropped, and those that have run.
+    /// The numbers of parts that were dropped, and of parts that have run.
     #[derive(Default)]
     struct Parts {
         dropped: AtomicUsize,

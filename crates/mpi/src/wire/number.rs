@@ -11,32 +11,32 @@ use std::fmt;
 /// The most bytes that a number has.
 pub(super) const NUMBER_MAX: usize = 16;
 
-/// Writes a number, with the form that `WireWriter` gives it, to the beginning of these bytes. Gives
-/// its width.
+/// Writes a number, with the form that `WireWriter` gives it, to the beginning of these bytes.
+/// Gives its width.
 pub(super) struct NumberWriter<'a>(pub(super) &'a mut [u8]);
 
 /// The value is no number, or the bytes are too few for it.
 #[derive(Debug)]
-pub(super) struct NotANumber;
+pub(super) struct NoNumberError;
 
-impl fmt::Display for NotANumber {
+impl fmt::Display for NoNumberError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("it is no number")
     }
 }
 
-impl std::error::Error for NotANumber {}
+impl std::error::Error for NoNumberError {}
 
-impl ser::Error for NotANumber {
-    fn custom<T: fmt::Display>(_: T) -> NotANumber {
-        NotANumber
+impl ser::Error for NoNumberError {
+    fn custom<T: fmt::Display>(_: T) -> NoNumberError {
+        NoNumberError
     }
 }
 
 impl NumberWriter<'_> {
     #[inline]
-    fn store<const N: usize>(self, number: [u8; N]) -> Result<usize, NotANumber> {
-        *self.0.first_chunk_mut().ok_or(NotANumber)? = number;
+    fn store<const N: usize>(self, number: [u8; N]) -> Result<usize, NoNumberError> {
+        *self.0.first_chunk_mut().ok_or(NoNumberError)? = number;
         Ok(N)
     }
 }
@@ -45,7 +45,7 @@ impl NumberWriter<'_> {
 macro_rules! numbers {
     ($($name:ident: $type:ty),*) => {$(
         #[inline]
-        fn $name(self, value: $type) -> Result<usize, NotANumber> {
+        fn $name(self, value: $type) -> Result<usize, NoNumberError> {
             self.store(value.to_le_bytes())
         }
     )*};
@@ -58,22 +58,22 @@ macro_rules! no_numbers {
         fn $name$(<$value: Serialize + ?Sized>)?(
             self,
             $(_: $argument),*
-        ) -> Result<$given, NotANumber> {
-            Err(NotANumber)
+        ) -> Result<$given, NoNumberError> {
+            Err(NoNumberError)
         }
     )*};
 }
 
 impl ser::Serializer for NumberWriter<'_> {
     type Ok = usize;
-    type Error = NotANumber;
-    type SerializeSeq = Impossible<usize, NotANumber>;
-    type SerializeTuple = Impossible<usize, NotANumber>;
-    type SerializeTupleStruct = Impossible<usize, NotANumber>;
-    type SerializeTupleVariant = Impossible<usize, NotANumber>;
-    type SerializeMap = Impossible<usize, NotANumber>;
-    type SerializeStruct = Impossible<usize, NotANumber>;
-    type SerializeStructVariant = Impossible<usize, NotANumber>;
+    type Error = NoNumberError;
+    type SerializeSeq = Impossible<usize, NoNumberError>;
+    type SerializeTuple = Impossible<usize, NoNumberError>;
+    type SerializeTupleStruct = Impossible<usize, NoNumberError>;
+    type SerializeTupleVariant = Impossible<usize, NoNumberError>;
+    type SerializeMap = Impossible<usize, NoNumberError>;
+    type SerializeStruct = Impossible<usize, NoNumberError>;
+    type SerializeStructVariant = Impossible<usize, NoNumberError>;
 
     numbers! {
         serialize_i8: i8, serialize_i16: i16, serialize_i32: i32, serialize_i64: i64, serialize_i128: i128,
@@ -86,7 +86,7 @@ impl ser::Serializer for NumberWriter<'_> {
         self,
         _: &'static str,
         value: &T,
-    ) -> Result<usize, NotANumber> {
+    ) -> Result<usize, NoNumberError> {
         value.serialize(self)
     }
 

@@ -51,34 +51,34 @@ struct VisitorProbe;
 
 /// The visitor of a sequence, if it was one.
 #[derive(Debug)]
-struct FoundVisitor(Option<TypeId>);
+struct VisitorFoundError(Option<TypeId>);
 
-impl fmt::Display for FoundVisitor {
+impl fmt::Display for VisitorFoundError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("nothing is read")
     }
 }
 
-impl std::error::Error for FoundVisitor {}
+impl std::error::Error for VisitorFoundError {}
 
-impl de::Error for FoundVisitor {
+impl de::Error for VisitorFoundError {
     #[inline]
-    fn custom<T: fmt::Display>(_: T) -> FoundVisitor {
-        FoundVisitor(None)
+    fn custom<T: fmt::Display>(_: T) -> VisitorFoundError {
+        VisitorFoundError(None)
     }
 }
 
 impl<'de> Deserializer<'de> for VisitorProbe {
-    type Error = FoundVisitor;
+    type Error = VisitorFoundError;
 
     #[inline]
-    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, FoundVisitor> {
-        Err(FoundVisitor(None))
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, VisitorFoundError> {
+        Err(VisitorFoundError(None))
     }
 
     #[inline]
-    fn deserialize_seq<V: Visitor<'de>>(self, _: V) -> Result<V::Value, FoundVisitor> {
-        Err(FoundVisitor(Some(identity::<V>())))
+    fn deserialize_seq<V: Visitor<'de>>(self, _: V) -> Result<V::Value, VisitorFoundError> {
+        Err(VisitorFoundError(Some(identity::<V>())))
     }
 
     forward_to_deserialize_any! {
@@ -92,7 +92,7 @@ impl<'de> Deserializer<'de> for VisitorProbe {
 fn reads<'de, V: Visitor<'de>, T: Deserialize<'static> + 'static>() -> bool {
     let is_its_visitor = match T::deserialize(VisitorProbe) {
         Ok(_) => false,
-        Err(FoundVisitor(found)) => found == Some(identity::<V>()),
+        Err(VisitorFoundError(found)) => found == Some(identity::<V>()),
     };
     is_its_visitor && identity::<V::Value>() == TypeId::of::<T>()
 }
@@ -108,7 +108,8 @@ macro_rules! vectors_of {
                 return Some(reader.numbers().map(|numbers: Vec<$number>| {
                     let numbers = ManuallyDrop::new(numbers);
                     // SAFETY: `reads` has compared the types. They are the same but for lifetimes,
-                    // and a vector of numbers has none. The vector is moved: it is not dropped here.
+                    // and a vector of numbers has none. `ManuallyDrop` keeps the vector from being
+                    // dropped here, so it is moved.
                     unsafe { mem::transmute_copy::<Vec<$number>, V::Value>(&numbers) }
                 }));
             })*
@@ -129,7 +130,8 @@ mod tests {
     use serde::Serialize;
     use serde::de::SeqAccess;
 
-    /// What a visitor of a program makes of a sequence: the sum of all numbers so far at each place.
+    /// What a visitor of a program makes of a sequence: at each place the sum of all numbers so
+    /// far.
     #[derive(Debug, PartialEq)]
     struct Sums(Vec<f64>);
 
@@ -205,6 +207,13 @@ mod tests {
         assert!(!is_whole::<Vec<Vec<f64>>>() && !is_whole::<Sums>());
         assert!(!is_whole::<std::collections::VecDeque<f64>>());
         assert!(!is_whole::<std::collections::BTreeSet<u8>>());
+    }
+
+    #[test]
+    fn vectors_within_a_value_are_moved_out() {
+        let value = (7_u8, vec![1.5, 2.5], vec![vec![1_u16], Vec::new()], String::from("weft"));
+        let bytes = encode(&value).unwrap();
+        assert_eq!(decode::<(u8, Vec<f64>, Vec<Vec<u16>>, String)>(&bytes).unwrap(), value);
     }
 
     proptest! {

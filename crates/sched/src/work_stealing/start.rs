@@ -229,7 +229,7 @@ where
     }
 
     /// Runs a worker from its start to its end; it begins with `first`. When the workers are to
-    /// stop, `call_off` calls off those that have not begun, and returns how many.
+    /// stop, `call_off` calls off the workers that have not begun, and returns how many.
     fn work_with(
         self,
         me: usize,
