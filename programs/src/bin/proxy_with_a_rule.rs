@@ -82,13 +82,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("loom 1 had {} and loom 2 had {}", of("1 "), of("2 "));
     println!("the client's address went through: {}", &answers[0][2..]);
 
-    first_server.cancel();
-    let _ = first_server.await;
     // Each line has the server's address in front, which is another one in each run.
     let log = ErrorLog::new(|_, line| {
         println!("its operator reads: {}", line.split(": ").next().unwrap_or_default());
     });
+    // The port of the server that goes away must not become that of the proxy.
     let (front, _front_server) = serve(proxy.error_log(log))?;
+    first_server.cancel();
+    let _ = first_server.await;
     let answer = client.get(format!("http://{front}/")).await?;
     let (status, text) = (answer.status(), answer.into_body().text(1000).await?);
     println!("a server that is gone is left out: {status} from loom {}", &text[..1]);
