@@ -1,7 +1,7 @@
 //! Sites by their configuration: routes, rules, listings, languages, codings, passwords.
 
 use super::DIRECT;
-use crate::common::{Client, Reply, Server, let_settle, site, start};
+use crate::common::{Client, Reply, Server, free_address, let_settle, site, start};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -556,7 +556,7 @@ fn files_of_mighttpd() {
     let site = site();
     let dir = site.path().display().to_string();
     let (conf, route) = (site.path().join("example.conf"), site.path().join("example.route"));
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_address().port();
     fs::write(&conf, format!("# Example\nPort: {port}\nHost: 127.0.0.1\nDebug_Mode: Yes\nLogging: No\nIndex_File: index.html\nStatus_File_Dir: {dir}/empty\nService: 0\nTls_Port: 444 # unused\n")).unwrap();
     fs::write(site.path().join("empty/404.html"), "mighty 404").unwrap();
     fs::write(

@@ -1,7 +1,7 @@
 //! A server by its configuration as its operator has it: mistakes, reloads, commands, logs, users,
 //! daemons, several processes.
 
-use crate::common::{Server, log_lines, ms, site, start};
+use crate::common::{Server, free_address, log_lines, ms, site, start};
 use crate::configured::{configured, httpd, output};
 use rustix::process::Signal;
 use std::fs;
@@ -520,7 +520,7 @@ fn a_daemon() {
 /// The configuration of a site with three processes in `site`, and its port.
 pub(crate) fn three_processes(site: &Path) -> (std::path::PathBuf, u16) {
     let file = site.join("site.toml");
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_address().port();
     fs::write(
         &file,
         format!(

@@ -4,7 +4,7 @@
 //!
 //! Without Mighttpd on the machine the test says so, and tries nothing.
 
-use crate::common::{PATIENCE, start};
+use crate::common::{PATIENCE, free_address, start};
 use crate::configured::httpd;
 use crate::peers::{Peer, program};
 use std::fs;
@@ -568,8 +568,7 @@ fn mighttpd_and_this_server_answer_alike() {
     };
     let home = tempfile::tempdir().unwrap();
     site_of(home.path());
-    let free = || TcpListener::bind("127.0.0.1:0").unwrap();
-    let (ours, nothing) = (free().local_addr().unwrap(), free().local_addr().unwrap());
+    let (ours, nothing) = (free_address(), free_address());
     let files = two_files(home.path(), ours.port(), server_behind(), nothing.port());
     let theirs = {
         let _mighttpd = Peer::start("Mighttpd", &mighty, &files, home.path(), ours);

@@ -4,12 +4,12 @@
 //!
 //! A peer that is not installed is left out, and the test says so.
 
-use crate::common::{Server, serve, site};
+use crate::common::{Server, free_address, serve, site};
 use crate::controlled::until;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -227,7 +227,7 @@ fn peer(
         eprintln!("{name} is not installed: it is left out");
         return None;
     };
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let address = free_address();
     let file = home.join(format!("{name}.conf"));
     fs::write(&file, configuration(address.port())).unwrap();
     let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).chain([file.as_os_str()]).collect();

@@ -2,7 +2,7 @@
 //! with WebSockets behind the proxy. `php.rs` has an application in PHP.
 
 use crate::browser::browse;
-use crate::common::{Client, PATIENCE, Server, serve, site};
+use crate::common::{Client, PATIENCE, Server, free_address, serve, site};
 use crate::configured::configured;
 use crate::controlled::until;
 use crate::upgraded::Line;
@@ -196,7 +196,7 @@ fn websockify_behind_the_proxy() {
     let site = site();
     let service = TcpListener::bind("127.0.0.1:0").unwrap();
     let target = service.local_addr().unwrap().to_string();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let port = free_address();
     let mut command = Command::new("websockify");
     command.arg("--web").arg(site.path().join("docs")).arg(port.to_string()).arg(&target);
     let Ok(application) = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn() else {
