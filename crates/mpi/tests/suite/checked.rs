@@ -3,6 +3,7 @@
 
 use selvedge_core::round_robin;
 use selvedge_mpi::{Communicator, Error, ErrorClass, InterCommunicator, InterRoot, Parts, Ranks, op};
+use std::pin::Pin;
 
 const CALLS: [&str; 20] = [
     "barrier",
@@ -110,6 +111,30 @@ fn roots_that_differ() {
     }
 }
 
+/// A collective by its name, as rank 1 calls it (true) and as the two others do.
+type NamedCall = for<'a> fn(
+    &'a Communicator,
+    &'static str,
+    bool,
+) -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'a>>;
+
+/// Rank 1 calls each of these collectives otherwise than the two others do: every rank gets an
+/// error, which has both texts.
+fn each_rank_is_told<const N: usize>(each: [(&'static str, [&'static str; 2]); N], call: NamedCall) {
+    for (name, told) in each {
+        let run = Ranks::new(3).checked().run(move |world| async move {
+            let error = call(&world, name, world.rank() == 1).await.unwrap_err();
+            assert_eq!(error.class(), ErrorClass::Mismatch, "{name}: {error}");
+            let text = error.to_string();
+            assert!(told.iter().all(|told| text.contains(told)), "{name}: {text}");
+            // The ranks are in step afterwards.
+            assert_eq!(world.allgather(world.rank()).await?, [0, 1, 2]);
+            Ok::<_, Error>(())
+        });
+        round_robin(run).expect("no deadlock").unwrap_or_else(|failure| panic!("{failure}"));
+    }
+}
+
 /// Rank 1 gives another number of elements, or elements of another type, than the two others: every
 /// rank gets an error, which names both.
 #[test]
@@ -152,18 +177,7 @@ fn contents_that_differ() {
         ("gather_slice", ["elements of type i32", "elements of type u8"]),
         ("ibcast", ["a value of type alloc::vec::Vec<i32>", "1 elements of type i32"]),
     ];
-    for (name, told) in each {
-        let run = Ranks::new(3).checked().run(move |world| async move {
-            let error = give(&world, name, world.rank() == 1).await.unwrap_err();
-            assert_eq!(error.class(), ErrorClass::Mismatch, "{name}: {error}");
-            let text = error.to_string();
-            assert!(told.iter().all(|told| text.contains(told)), "{name}: {text}");
-            // The ranks are in step afterwards.
-            assert_eq!(world.allgather(world.rank()).await?, [0, 1, 2]);
-            Ok::<_, Error>(())
-        });
-        round_robin(run).expect("no deadlock").unwrap_or_else(|failure| panic!("{failure}"));
-    }
+    each_rank_is_told(each, |world, name, is_other| Box::pin(give(world, name, is_other)));
 }
 
 /// The starts of persistent collectives are compared as the other calls are, also with these.
@@ -215,18 +229,7 @@ fn starts_that_differ() {
         ("alltoall", types),
         ("operation", ["barrier", "allreduce"]),
     ];
-    for (name, told) in each {
-        let run = Ranks::new(3).checked().run(move |world| async move {
-            let error = start(&world, name, world.rank() == 1).await.unwrap_err();
-            assert_eq!(error.class(), ErrorClass::Mismatch, "{name}: {error}");
-            let text = error.to_string();
-            assert!(told.iter().all(|told| text.contains(told)), "{name}: {text}");
-            // The ranks are in step afterwards.
-            assert_eq!(world.allgather(world.rank()).await?, [0, 1, 2]);
-            Ok::<_, Error>(())
-        });
-        round_robin(run).expect("no deadlock").unwrap_or_else(|failure| panic!("{failure}"));
-    }
+    each_rank_is_told(each, |world, name, is_other| Box::pin(start(world, name, is_other)));
 }
 
 /// A collective with elements of any number says no number, and meets one that says it; and the
