@@ -1,6 +1,6 @@
 //! An open file or directory for programs that make their own calls on it. The web server looks up
 //! names below its root and reads files with it (`http`'s `document_root.rs` and
-//! `connection/outgoing.rs`).
+//! `connection/outgoing.rs`), and appends to its access log (`http`'s `access_log.rs`).
 //!
 //! The methods of `Handle` go straight to `sys/file.rs`, not through the queue of operations: each
 //! is one system call on the caller's OS thread.
@@ -9,7 +9,7 @@ use crate::sys::{self, Fd};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::path::Arg;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 /// The device, number, kind, length and times of an open file.
@@ -50,6 +50,15 @@ impl Handle {
         sys::open_within(directory, path, flags, Mode::empty(), resolve).map(Handle)
     }
 
+    /// As [`open`](Self::open), for `flags` that create the file if it is not there. The new file
+    /// has the permissions `mode`, without those that the process's mask takes away.
+    ///
+    /// # Errors
+    /// Those of `openat`.
+    pub fn create(directory: impl AsFd, path: impl Arg, flags: OFlags, mode: u32) -> Result<Handle, Errno> {
+        sys::open(directory, path, flags, Mode::from_raw_mode(mode)).map(Handle)
+    }
+
     /// The status of the file.
     ///
     /// # Errors
@@ -75,6 +84,72 @@ impl Handle {
         sys::pread_cached(&self.0, buffer, offset)
     }
 
+    /// Writes the beginning of `bytes` where the open file goes on, and returns the number of bytes
+    /// written. A file that was opened to append goes on at its end, another file at the position
+    /// that all descriptors of this open file share. A pipe or a terminal gets the bytes next.
+    ///
+    /// In a simulated world an open file has no position: every file goes on at its end.
+    ///
+    /// # Errors
+    /// Those of `write`.
+    pub fn write_on(&self, bytes: &[u8]) -> Result<usize, Errno> {
+        sys::write_on(&self.0, bytes)
+    }
+
+    /// The position at which [`write_on`](Self::write_on) has ended last, as an offset in bytes. In
+    /// a simulated world it is the file's length.
+    ///
+    /// # Errors
+    /// Those of `lseek`: `ESPIPE` for a pipe or a terminal.
+    pub fn position(&self) -> Result<u64, Errno> {
+        sys::position(&self.0)
+    }
+
+    /// Makes the file `len` bytes long. If the file was not opened to append, it goes on at its new
+    /// end.
+    ///
+    /// # Errors
+    /// Those of `ftruncate` and `lseek`.
+    pub fn cut(&self, len: u64) -> Result<(), Errno> {
+        sys::truncate(&self.0, len)?;
+        sys::go_on_at(&self.0, len)
+    }
+
+    /// Locks the file against other programs that lock it, until [`unlock`](Self::unlock) or until
+    /// the last descriptor of this open file is closed. `false` if another open file has the lock.
+    ///
+    /// A simulated world is one program, so there the lock is always free.
+    ///
+    /// # Errors
+    /// Those of `flock`.
+    pub fn try_lock(&self) -> Result<bool, Errno> {
+        sys::try_lock(&self.0)
+    }
+
+    /// Gives the lock of [`try_lock`](Self::try_lock) back.
+    ///
+    /// # Errors
+    /// Those of `flock`.
+    pub fn unlock(&self) -> Result<(), Errno> {
+        sys::unlock(&self.0)
+    }
+
+    /// Gives a file another name, as [`rename`](super::rename) does.
+    ///
+    /// # Errors
+    /// Those of `rename`.
+    pub fn rename(from: impl Arg, to: impl Arg) -> Result<(), Errno> {
+        from.into_with_c_str(|from| to.into_with_c_str(|to| sys::rename(from, to)))
+    }
+
+    /// Removes the name of a file, as [`remove_file`](super::remove_file) does.
+    ///
+    /// # Errors
+    /// Those of `unlink`.
+    pub fn remove(path: impl Arg) -> Result<(), Errno> {
+        path.into_with_c_str(|path| sys::remove(path, false))
+    }
+
     /// Another handle for the same open file.
     ///
     /// # Errors
@@ -97,5 +172,19 @@ impl AsFd for Handle {
     #[inline]
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+}
+
+impl From<OwnedFd> for Handle {
+    fn from(fd: OwnedFd) -> Handle {
+        Handle(fd.into())
+    }
+}
+
+impl From<Handle> for OwnedFd {
+    /// # Panics
+    /// If the handle is one of a simulated world, because no code outside that world can use it.
+    fn from(handle: Handle) -> OwnedFd {
+        handle.0.into()
     }
 }

@@ -60,6 +60,10 @@ pub enum Call {
     Pwrite,
     /// `ftruncate`
     Truncate,
+    /// `lseek`
+    Seek,
+    /// `flock`
+    Lock,
     /// `fsync` and `fdatasync`
     Sync,
     /// `mkdir`
@@ -90,7 +94,7 @@ pub enum Call {
     Pipe,
     /// `read`, from a pipe or a standard stream.
     Read,
-    /// `write`, to a pipe or a standard stream.
+    /// `write`, to a pipe or a standard stream, or to a file where it goes on.
     Write,
     /// `fork`, `exec` and `pidfd_open`
     Spawn,
@@ -106,7 +110,7 @@ pub enum Call {
 
 impl Call {
     /// All kinds.
-    pub const ALL: [Call; 46] = [
+    pub const ALL: [Call; 48] = [
         Call::Socket,
         Call::SocketPair,
         Call::SetOption,
@@ -132,6 +136,8 @@ impl Call {
         Call::Pread,
         Call::Pwrite,
         Call::Truncate,
+        Call::Seek,
+        Call::Lock,
         Call::Sync,
         Call::MakeDirectory,
         Call::ReadDirectory,
@@ -182,6 +188,8 @@ impl Call {
             Call::Pread => "pread",
             Call::Pwrite => "pwrite",
             Call::Truncate => "ftruncate",
+            Call::Seek => "lseek",
+            Call::Lock => "flock",
             Call::Sync => "fsync",
             Call::MakeDirectory => "mkdir",
             Call::ReadDirectory => "getdents",

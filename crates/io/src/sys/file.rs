@@ -2,15 +2,18 @@
 //!
 //! Most of these calls may take long, so operations of `fs` make them on OS threads of the blocking
 //! pool (`fs/operation.rs`, `fs/names.rs`, `fs/tree.rs`). The others: `pread_cached` waits for no
-//! disk, `fs/handle.rs` lends calls to programs that block by themselves, `send_file` serves
-//! streams (`net`), and `through_ring` only decides for `fs/disk.rs` what faults do to an operation
+//! disk, `fs/handle.rs` lends calls to programs that block by themselves (`write_on`, `position`,
+//! `go_on_at`, `try_lock` and `unlock` are for it alone), `send_file` serves streams (`net`), and `through_ring` only decides for `fs/disk.rs` what faults do to an operation
 //! that goes to a ring. The simulated side is the trait `FileCalls` (`kernel.rs`).
 
 use super::gate::{counting, make, on};
 use super::interposed::{self, fate, is_interposed};
 use super::kernel::{Known, NameChange};
+use super::pipe::outside_simulation;
 use super::{Call, Fd};
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags};
+use rustix::fs::{
+    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, ResolveFlags, SeekFrom, Statx, StatxFlags, flock,
+};
 use rustix::io::{Errno, ReadWriteFlags, Result};
 use rustix::path::Arg;
 use std::ffi::{CStr, OsStr, OsString};
@@ -233,6 +236,72 @@ pub(crate) fn pwrite(file: impl AsFd, bytes: &[u8], offset: u64) -> Result<usize
     on(Call::Pwrite, file, real, |kernel, file, limit| {
         kernel.files()?.pwrite(file, &bytes[..bytes.len().min(limit)], offset)
     })
+}
+
+/// Writes where an open file goes on: at its end if it was opened to append, else at the position
+/// of its descriptor. A simulated file has no position and goes on at its end.
+///
+/// # Errors
+/// Those of `write`.
+pub(crate) fn write_on(file: impl AsFd, bytes: &[u8]) -> Result<usize> {
+    let part = |limit: usize| &bytes[..bytes.len().min(limit)];
+    let real = |file: BorrowedFd<'_>, limit| {
+        outside_simulation()?;
+        rustix::io::write(file, part(limit))
+    };
+    on(Call::Write, file, real, |kernel, file, limit| {
+        let known = kernel.files()?.stat(file, b"", true)?;
+        match FileType::from_raw_mode(known.mode) {
+            FileType::Fifo => kernel.pipes()?.write(file, part(limit)),
+            _ => kernel.files()?.pwrite(file, part(limit), known.len),
+        }
+    })
+}
+
+/// The position of a descriptor, at which [`write_on`] has ended.
+///
+/// # Errors
+/// Those of `lseek`.
+pub(crate) fn position(file: impl AsFd) -> Result<u64> {
+    let real = |file: BorrowedFd<'_>, _| rustix::fs::tell(file);
+    on(Call::Seek, file, real, |kernel, file, _| {
+        let known = kernel.files()?.stat(file, b"", true)?;
+        match FileType::from_raw_mode(known.mode) {
+            FileType::Fifo => Err(Errno::SPIPE),
+            _ => Ok(known.len),
+        }
+    })
+}
+
+/// Moves the position of a descriptor to an offset. A simulated file has no position.
+///
+/// # Errors
+/// Those of `lseek`.
+pub(crate) fn go_on_at(file: impl AsFd, offset: u64) -> Result<()> {
+    let real = |file: BorrowedFd<'_>, _| rustix::fs::seek(file, SeekFrom::Start(offset)).map(drop);
+    on(Call::Seek, file, real, |_, _, _| Ok(()))
+}
+
+/// Locks a file against other programs that lock it, if none of them has done so. A simulation is
+/// one program, so there the lock is free.
+///
+/// # Errors
+/// Those of `flock`.
+pub(crate) fn try_lock(file: impl AsFd) -> Result<bool> {
+    let real = |file: BorrowedFd<'_>, _| match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        locked => locked.map(|()| true),
+    };
+    on(Call::Lock, file, real, |_, _, _| Ok(true))
+}
+
+/// Gives the lock of [`try_lock`] back.
+///
+/// # Errors
+/// Those of `flock`.
+pub(crate) fn unlock(file: impl AsFd) -> Result<()> {
+    let real = |file: BorrowedFd<'_>, _| flock(file, FlockOperation::Unlock);
+    on(Call::Lock, file, real, |_, _, _| Ok(()))
 }
 
 /// Sets the length of a file.

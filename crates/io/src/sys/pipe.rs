@@ -106,7 +106,7 @@ fn read_interposed(fd: BorrowedFd<'_>, room: usize) -> Result<Vec<u8>> {
 }
 
 /// An error in a simulation, because a simulated program has no standard streams.
-fn outside_simulation() -> Result<()> {
+pub(super) fn outside_simulation() -> Result<()> {
     if is_simulated() { Err(Errno::OPNOTSUPP) } else { Ok(()) }
 }
 

@@ -13,6 +13,7 @@ mod clock_that_stands_still;
 mod datagrams;
 mod disk;
 mod every_scheduler;
+mod handles;
 mod network;
 mod orders;
 mod scheduler;
