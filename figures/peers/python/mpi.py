@@ -73,7 +73,8 @@ def latency(world, rounds):
 
 
 def stream(world, size, window, windows):
-    memory, faults = bytearray(size), array("Q", [0])
+    # Ones, because zeros would be memory that the system has not given yet.
+    memory, faults = bytearray(b"\1") * size, array("Q", [0])
     world.Barrier()
     begin = clock()
     for number in range(windows):

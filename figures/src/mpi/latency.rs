@@ -78,7 +78,7 @@ pub(crate) fn latency(effort: Effort) -> Result<Table, String> {
 /// `mpi-bandwidth`.
 pub(crate) fn bandwidth(effort: Effort) -> Result<Table, String> {
     let machine = Machine::now();
-    let bytes = if effort.is_small() { 1 << 20 } else { 16 << 20 };
+    let bytes = if effort.is_small() { 1 << 20 } else { 128 << 20 };
     let sizes = [
         ("4096 bytes", "bytes_4096"),
         ("65536 bytes", "bytes_65536"),
@@ -97,6 +97,7 @@ pub(crate) fn bandwidth(effort: Effort) -> Result<Table, String> {
     let mut table = table("mpi-bandwidth", title, machine, all);
     table.notes.extend([
         "a window has 64 messages of 4 KiB, 32 of 64 KiB, 8 of 1 MiB or 4 of 4 MiB, and the receiver answers it".to_owned(),
+        "a time is that of 128 MiB, between memory that was written before".to_owned(),
         "C and rsmpi send a window by MPI_Isend and wait for all; ours awaits each send".to_owned(),
         "Simple: the time of a vector of numbers as a value, half a round trip; C: between two arrays; mpi4py: an \
          array.array, which it pickles"

@@ -50,7 +50,7 @@ fn it_appends_cuts_renames_and_removes_as_on_a_real_disk() {
     let real = write_two_logs(directory.path()).unwrap();
     assert_eq!(real[1], r#"5 (416, "one\ntwo\nfour\n")"#);
     let mut disk = Disk::new();
-    disk.create_dir("/logs").unwrap();
+    disk.create_dir_all("/logs").unwrap();
     let world = World::new(1).disk(disk);
     let run = world.run(async { blocking(|| write_two_logs(Path::new("/logs"))).await.unwrap() });
     assert_eq!(run.unwrap().output.unwrap(), real);

@@ -84,7 +84,8 @@ impl Rank {
 
     /// Messages of one size in one direction.
     fn stream(&mut self, size: usize, window: usize, windows: u64) -> f64 {
-        let mut memory = vec![0_u8; size];
+        // Ones, because zeros would be memory that the system has not given yet.
+        let mut memory = vec![1_u8; size];
         self.world.barrier();
         let other = self.world.process_at_rank(1 - self.rank);
         let mut wrong = 0;

@@ -55,7 +55,8 @@ async fn one_way(
     windows: u64,
     tally: &mut Tally,
 ) -> Result<Duration, Error> {
-    let mut memory = vec![0_u8; size];
+    // Ones, because zeros would be memory that the system has not given yet.
+    let mut memory = vec![1_u8; size];
     world.barrier().await?;
     let began = Instant::now();
     for number in 0..windows {
