@@ -34,7 +34,8 @@ fn write_two_logs(below: &Path) -> Result<Vec<String>, Errno> {
     let later = append_to(&path)?;
     let number = |file: &Handle| file.status().map(|status| status.inode);
     let is_later = number(&Handle::open(CWD, &path, OFlags::PATH | OFlags::CLOEXEC)?)? == number(&later)?;
-    seen.push(format!("{:?}", (is_later, number(&later)? == number(&one)?)));
+    let is_found = (Handle::status_at(CWD, &path)?.inode == number(&later)?, Handle::status_at(CWD, "none"));
+    seen.push(format!("{:?} {is_found:?}", (is_later, number(&later)? == number(&one)?)));
     later.write_on(b"five\n")?;
     one.write_on(b"six\n")?;
     seen.push(format!("{:?} {:?}", read(&path)?, read(&backup)?));
@@ -50,7 +51,7 @@ fn it_appends_cuts_renames_and_removes_as_on_a_real_disk() {
     let real = write_two_logs(directory.path()).unwrap();
     assert_eq!(real[1], r#"5 (416, "one\ntwo\nfour\n")"#);
     let mut disk = Disk::new();
-    disk.create_dir("/logs").unwrap();
+    disk.create_dir_all("/logs").unwrap();
     let world = World::new(1).disk(disk);
     let run = world.run(async { blocking(|| write_two_logs(Path::new("/logs"))).await.unwrap() });
     assert_eq!(run.unwrap().output.unwrap(), real);
