@@ -4,15 +4,19 @@
 //! `Site` makes a `WorkerLog` from the program's `LogFile`; `connection/unlogged.rs` drafts, keeps
 //! and takes back lines in it (`log.rs` formats them); `apps/httpd` has the file reopened. A worker
 //! never waits for the disk: a full backlog loses lines, which are counted.
+//!
+//! Every call on the file goes through [`Handle`], and the age of a file is read from [`Time`], so
+//! a server in a simulated world has its log on the simulated disk.
 
 use crate::date::Clock;
 use crate::log::{Line, Lines};
 use crate::log_format::LogFormat;
-use crate::lost_lines::{LostLines, append_lines, lines_in};
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
-use selvedge_core::{JoinHandle, spawn_local};
+use crate::lost_lines::{Appended, LostLines, lines_in};
+use rustix::fs::{CWD, FileType, OFlags};
+use rustix::io::{Errno, retry_on_intr};
+use selvedge_core::{JoinHandle, Time, spawn_local};
 use selvedge_handler::{Severity, report};
+use selvedge_io::fs::Handle;
 use selvedge_io::pool::{Limits, Pool};
 use selvedge_io::time::sleep;
 use std::cell::RefCell;
@@ -20,11 +24,11 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::num::NonZeroUsize;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A worker hands a buffer over when it has at least this number of bytes of lines.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -83,9 +87,9 @@ pub struct LogFile {
 
 #[derive(Debug)]
 struct LogState {
-    file: File,
+    file: Appended,
     /// When the file was opened, or renamed away last.
-    since: Instant,
+    since: Time,
     /// The last write failed, which has been reported: the lines that are lost since.
     failing: Option<u64>,
     /// The file was to be renamed last time and was not, which has been reported.
@@ -119,7 +123,7 @@ impl LogFile {
 
     /// Appends to `file`, which was opened at `path`, perhaps by another process or user.
     pub fn opened(path: impl AsRef<Path>, file: File) -> LogFile {
-        LogFile::over(Some(path.as_ref().to_owned()), file)
+        LogFile::over(Some(path.as_ref().to_owned()), OwnedFd::from(file).into())
     }
 
     /// The file that lines go to at present, and its path; `None` for the standard output stream.
@@ -127,9 +131,13 @@ impl LogFile {
     ///
     /// # Errors
     /// If its descriptor cannot be duplicated.
+    ///
+    /// # Panics
+    /// In a simulated world, if the file is on its disk: no code outside that world can use it.
     pub fn file(&self) -> io::Result<Option<(PathBuf, File)>> {
         let Some(path) = self.path.clone() else { return Ok(None) };
-        Ok(Some((path, self.lock().file.try_clone()?)))
+        let file = self.lock().file.handle().duplicate()?;
+        Ok(Some((path, OwnedFd::from(file).into())))
     }
 
     /// The number of lines that this process has logged and that are not in the file.
@@ -147,14 +155,13 @@ impl LogFile {
     /// # Errors
     /// If it cannot be duplicated.
     pub fn stdout() -> io::Result<LogFile> {
-        use std::os::fd::AsFd;
-        let file = File::from(io::stdout().as_fd().try_clone_to_owned()?);
-        Ok(LogFile::over(None, file))
+        Ok(LogFile::over(None, io::stdout().as_fd().try_clone_to_owned()?.into()))
     }
 
-    fn over(path: Option<PathBuf>, file: File) -> LogFile {
+    fn over(path: Option<PathBuf>, file: Handle) -> LogFile {
         let pool = Pool::new(Limits { threads_max: NonZeroUsize::MIN, ..Limits::default() });
-        let state = Mutex::new(LogState { file, since: Instant::now(), failing: None, unrotated: false });
+        let file = Appended::new(file);
+        let state = Mutex::new(LogState { file, since: Time::now(), failing: None, unrotated: false });
         LogFile { path, format: None, rotation: Rotation::default(), state, lost: Arc::default(), pool }
     }
 
@@ -185,7 +192,7 @@ impl LogFile {
     pub fn reopen(&self) -> io::Result<()> {
         if let Some(path) = &self.path {
             let file = append(path)?;
-            self.lock().file = file;
+            self.lock().file.go_on_in(file);
         }
         Ok(())
     }
@@ -195,11 +202,12 @@ impl LogFile {
         let mut state = self.lock();
         if let Some(path) = &self.path
             && self.rotation != Rotation::default()
+            && !state.file.ends_in_half()
         {
             self.rotate(path, &mut state);
         }
         let name = || self.path.as_ref().map_or("standard output".into(), |path| path.display().to_string());
-        match (append_lines(&mut state.file, lines.as_bytes()), state.failing.take()) {
+        match (state.file.append(lines.as_bytes()), state.failing.take()) {
             (Ok(()), None) => {}
             (Ok(()), Some(lost)) => {
                 report(
@@ -222,32 +230,35 @@ impl LogFile {
     fn rotate(&self, path: &Path, state: &mut LogState) {
         let Rotation { bytes, period, backups } = self.rotation;
         let result = (|| {
-            let is_current = |file: &File| -> io::Result<bool> {
-                let (here, there) = (file.metadata()?, std::fs::metadata(path));
-                Ok(there.is_ok_and(|there| (there.dev(), there.ino()) == (here.dev(), here.ino())))
+            let is_current = |file: &Handle| -> io::Result<bool> {
+                let (here, there) = (file.status()?, Handle::status_at(CWD, path));
+                Ok(there.is_ok_and(|there| (there.device, there.inode) == (here.device, here.inode)))
             };
-            if !is_current(&state.file)? {
-                (state.file, state.since) = (append(path)?, Instant::now());
+            if !is_current(state.file.handle())? {
+                state.file.go_on_in(append(path)?);
+                state.since = Time::now();
             }
-            let len = state.file.metadata()?.len();
-            let is_old = period > Duration::ZERO && state.since.elapsed() >= period;
+            let len = state.file.handle().status()?.len;
+            let is_old = period > Duration::ZERO && Time::now().since(state.since) >= period;
             if len == 0 || !(is_old || bytes > 0 && len >= bytes) {
                 return Ok(());
             }
             // Another process may be about to rename the same file. Whatever has the lock, it does
             // not hold the lines up: the next buffer tries again.
-            match flock(&state.file, FlockOperation::NonBlockingLockExclusive) {
-                Err(Errno::WOULDBLOCK) => return Ok(()),
-                locked => locked?,
+            if !state.file.handle().try_lock()? {
+                return Ok(());
             }
-            let renamed = match is_current(&state.file) {
+            let renamed = match is_current(state.file.handle()) {
                 Ok(true) => rename_all(path, backups),
                 other => other.map(drop),
             };
             match renamed.and_then(|()| append(path)) {
-                Ok(file) => (state.file, state.since, state.unrotated) = (file, Instant::now(), false),
+                Ok(file) => {
+                    state.file.go_on_in(file);
+                    (state.since, state.unrotated) = (Time::now(), false);
+                }
                 Err(error) => {
-                    flock(&state.file, FlockOperation::Unlock)?;
+                    state.file.handle().unlock()?;
                     return Err(error);
                 }
             }
@@ -256,7 +267,7 @@ impl LogFile {
         if let Err(error) = result {
             // It is tried again after another period, or with the next buffer of a file that is too
             // large.
-            state.since = Instant::now();
+            state.since = Time::now();
             if !std::mem::replace(&mut state.unrotated, true) {
                 report(
                     Severity::Error,
@@ -279,28 +290,29 @@ fn rename_all(path: &Path, backups: u32) -> io::Result<()> {
         PathBuf::from(name)
     };
     if backups == 0 {
-        return std::fs::remove_file(path);
+        return Ok(Handle::remove(path)?);
     }
     for n in (1..backups).rev() {
-        match std::fs::rename(numbered(n), numbered(n + 1)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+        match Handle::rename(numbered(n), numbered(n + 1)) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(error.into()),
         }
     }
-    std::fs::rename(path, numbered(1))
+    Ok(Handle::rename(path, numbered(1))?)
 }
 
 /// Opens a file to append to. A FIFO is opened for reading too, for two reasons. A FIFO that is
 /// opened for writing alone waits for a reader. And writing to it fails when the last reader has
 /// gone. With a reader of our own, the lines wait in the FIFO for the next reader.
-fn append(path: &Path) -> io::Result<File> {
-    let is_fifo = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
-    File::options()
-        .append(true)
-        .create(true)
-        .read(is_fifo)
-        .open(path)
-        .map_err(|error| io::Error::new(error.kind(), format!("open {}: {error}", path.display())))
+fn append(path: &Path) -> io::Result<Handle> {
+    let found = Handle::status_at(CWD, path);
+    let is_fifo = found.is_ok_and(|found| FileType::from_raw_mode(found.mode) == FileType::Fifo);
+    let access = if is_fifo { OFlags::RDWR } else { OFlags::WRONLY };
+    let flags = access | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC;
+    retry_on_intr(|| Handle::create(CWD, path, flags, 0o666)).map_err(|error| {
+        let error = io::Error::from(error);
+        io::Error::new(error.kind(), format!("open {}: {error}", path.display()))
+    })
 }
 
 /// One worker's part of the log.
@@ -461,6 +473,7 @@ fn put_formatted(format: &LogFormat, line: &Line<'_>, clock: &Clock, lines: &mut
 #[cfg(test)]
 mod tests {
     use super::*;
+    use selvedge_core::VirtualClock;
 
     fn line(text: &str) -> Lines {
         let mut lines = Lines::default();
@@ -490,8 +503,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log");
         let rotation = Rotation { bytes: 0, period: Duration::from_secs(60), backups: 1 };
+        let _clock = VirtualClock::install();
         let log = LogFile::open(&path).unwrap().with_rotation(rotation);
-        let ages = |seconds| log.lock().since -= Duration::from_secs(seconds);
+        let ages = |seconds| VirtualClock::advance(Time::now() + Duration::from_secs(seconds));
         log.write(&line("0\n"));
         log.write(&line("1\n"));
         ages(50);
@@ -512,8 +526,8 @@ mod tests {
         let rotation = Rotation { bytes: 1, period: Duration::ZERO, backups: 1 };
         let log = LogFile::open(&path).unwrap().with_rotation(rotation);
         log.write(&line("0\n"));
-        let other = File::open(&path).unwrap();
-        flock(&other, FlockOperation::LockExclusive).unwrap();
+        let other = append(&path).unwrap();
+        assert!(other.try_lock().unwrap());
         log.write(&line("1\n"));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "0\n1\n");
         assert!(!log.lock().unrotated);
@@ -534,7 +548,7 @@ mod tests {
             assert_eq!(log.lock().unrotated, n > 0, "reported with the first attempt");
         }
         // Nothing is kept locked meanwhile.
-        flock(File::open(&path).unwrap(), FlockOperation::NonBlockingLockExclusive).unwrap();
+        assert!(append(&path).unwrap().try_lock().unwrap());
         std::fs::remove_dir(&first).unwrap();
         log.write(&line("3\n"));
         assert!(!log.lock().unrotated);

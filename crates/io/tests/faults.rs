@@ -4,6 +4,7 @@
 //! succeeded. (Faults belong to the process, so these tests have a file of their own.)
 
 use libc::*;
+use rustix::fs::{CWD, OFlags};
 use selvedge_core::{RunError, Time, round_robin_over, spawn_local};
 use selvedge_io::faults::{Call, Fault, Faults};
 use selvedge_io::net::{TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream, resolve};
@@ -11,7 +12,7 @@ use selvedge_io::pipe::pipe;
 use selvedge_io::process::Command;
 use selvedge_io::signal::{Signal, signals};
 use selvedge_io::time::timeout;
-use selvedge_io::{EventLoop, NonBlocking, fs, sys};
+use selvedge_io::{EventLoop, NonBlocking, blocking, fs, sys};
 use std::io::{self, IoSlice};
 use std::net::{Shutdown, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
@@ -207,6 +208,8 @@ fn errors(call: Call) -> &'static [i32] {
         Call::Eventfd => &[EINVAL, EMFILE, ENFILE, ENODEV, ENOMEM],
         Call::Sync => &[EBADF, EDQUOT, EINTR, EINVAL, EIO, ENOSPC, EROFS],
         Call::Truncate => &[EBADF, EFBIG, EINTR, EINVAL, EIO, EISDIR, EPERM, EROFS, ETXTBSY],
+        Call::Seek => &[EBADF, EINVAL, ENXIO, EOVERFLOW, ESPIPE],
+        Call::Lock => &[EBADF, EINTR, EINVAL, ENOMEM, EWOULDBLOCK],
         Call::ReadDirectory => &[EACCES, EBADF, EIO, EMFILE, ENFILE, ENOENT, ENOMEM, ENOTDIR],
         Call::MakeDirectory | Call::Symlink | Call::Link => NAME,
         Call::ReadLink => &[EACCES, EINVAL, EIO, ELOOP, ENAMETOOLONG, ENOENT, ENOMEM, ENOTDIR],
@@ -405,6 +408,25 @@ async fn names(directory: PathBuf) -> io::Result<()> {
     fs::remove_dir(directory).await
 }
 
+/// A file that is appended to, cut, locked, renamed and removed by a handle.
+async fn appended(path: PathBuf) -> io::Result<()> {
+    let append = move || {
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC;
+        let file = fs::Handle::create(CWD, &path, flags, 0o600)?;
+        let written = file.write_on(b"one\ntwo")? as u64;
+        assert_eq!((written, file.position()?), (7, file.status()?.len));
+        file.cut(4)?;
+        assert_eq!(fs::Handle::status_at(CWD, &path)?.len, 4);
+        if file.try_lock()? {
+            file.unlock()?;
+        }
+        let renamed = path.with_extension("1");
+        fs::Handle::rename(&path, &renamed)?;
+        fs::Handle::remove(&renamed)
+    };
+    Ok(blocking(append).await.unwrap()?)
+}
+
 /// A pipe that is written and read at the same time.
 async fn pipes() -> io::Result<()> {
     let (sender, receiver) = pipe()?;
@@ -470,7 +492,7 @@ fn descriptors() -> usize {
 }
 
 /// The number of scenarios.
-const SCENARIOS: usize = 9;
+const SCENARIOS: usize = 10;
 
 /// Runs the scenarios for a call with an event loop of their own. A scenario may fail. Returns the
 /// number of scenarios that succeeded.
@@ -485,6 +507,8 @@ fn scenarios(directory: &Path, call: Option<Call>) -> Result<usize, RunError> {
         good += usize::from(send_file(file.clone()).await.is_ok());
         good += usize::from(files(file).await.is_ok());
         good += usize::from(names(directory.join("names")).await.is_ok());
+        let _ = std::fs::remove_file(directory.join("log"));
+        good += usize::from(appended(directory.join("log")).await.is_ok());
         good += usize::from(pipes().await.is_ok());
         good += usize::from(process(call).await.is_ok());
         good += usize::from(signal().await.is_ok());

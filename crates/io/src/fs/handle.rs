@@ -51,7 +51,7 @@ impl Handle {
     }
 
     /// As [`open`](Self::open), for `flags` that create the file if it is not there. The new file
-    /// has the permissions `mode`, without those that the process's mask takes away.
+    /// has the permissions `mode`, less the permissions that the process's mask takes away.
     ///
     /// # Errors
     /// Those of `openat`.
@@ -66,6 +66,15 @@ impl Handle {
     #[inline]
     pub fn status(&self) -> Result<FileStatus, Errno> {
         sys::status(&self.0)
+    }
+
+    /// The status of the file at `path`, which is not opened. A relative path begins in
+    /// `directory`. Symbolic links are followed.
+    ///
+    /// # Errors
+    /// Those of `stat`.
+    pub fn status_at(directory: impl AsFd, path: impl Arg) -> Result<FileStatus, Errno> {
+        path.into_with_c_str(|path| sys::status_at(directory, path))
     }
 
     /// Reads from byte `offset` of the file on, and returns the number of bytes read; 0 at its end.

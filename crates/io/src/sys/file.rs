@@ -2,9 +2,10 @@
 //!
 //! Most of these calls may take long, so operations of `fs` make them on OS threads of the blocking
 //! pool (`fs/operation.rs`, `fs/names.rs`, `fs/tree.rs`). The others: `pread_cached` waits for no
-//! disk, `fs/handle.rs` lends calls to programs that block by themselves (`write_on`, `position`,
-//! `go_on_at`, `try_lock` and `unlock` are for it alone), `send_file` serves streams (`net`), and `through_ring` only decides for `fs/disk.rs` what faults do to an operation
-//! that goes to a ring. The simulated side is the trait `FileCalls` (`kernel.rs`).
+//! disk, `fs/handle.rs` lends calls to programs that block by themselves (`status_at`, `write_on`,
+//! `position`, `go_on_at`, `try_lock` and `unlock` are for it alone), `send_file` serves streams
+//! (`net`), and `through_ring` only decides for `fs/disk.rs` what faults do to an operation that
+//! goes to a ring. The simulated side is the trait `FileCalls` (`kernel.rs`).
 
 use super::gate::{counting, make, on};
 use super::interposed::{self, fate, is_interposed};
@@ -12,7 +13,8 @@ use super::kernel::{Known, NameChange};
 use super::pipe::outside_simulation;
 use super::{Call, Fd};
 use rustix::fs::{
-    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, ResolveFlags, SeekFrom, Statx, StatxFlags, flock,
+    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, ResolveFlags, SeekFrom, Stat, Statx, StatxFlags,
+    flock,
 };
 use rustix::io::{Errno, ReadWriteFlags, Result};
 use rustix::path::Arg;
@@ -101,29 +103,52 @@ pub struct FileStatus {
 /// Those of `fstat`.
 #[inline]
 pub fn status(file: impl AsFd) -> Result<FileStatus> {
-    let real = |file: BorrowedFd<'_>, _| {
-        let stat = rustix::fs::fstat(file)?;
-        Ok(FileStatus {
+    let real = |file: BorrowedFd<'_>, _| Ok(FileStatus::of_real(rustix::fs::fstat(file)?));
+    on(Call::Stat, file, real, |kernel, file, _| {
+        Ok(FileStatus::of_simulated(kernel.files()?.stat(file, b"", true)?))
+    })
+}
+
+/// The status of the file at a path, to which symbolic links are followed.
+///
+/// # Errors
+/// Those of `stat`.
+pub(crate) fn status_at(directory: impl AsFd, path: &CStr) -> Result<FileStatus> {
+    let directory = directory.as_fd();
+    if path.is_empty() {
+        return Err(Errno::NOENT);
+    }
+    let real = || Ok(FileStatus::of_real(rustix::fs::statat(directory, path, AtFlags::empty())?));
+    make(Call::Stat, real, |kernel| {
+        Ok(FileStatus::of_simulated(kernel.files()?.stat(directory.as_raw_fd(), path.to_bytes(), true)?))
+    })
+}
+
+impl FileStatus {
+    #[inline]
+    fn of_real(stat: Stat) -> FileStatus {
+        FileStatus {
             device: stat.st_dev,
             inode: stat.st_ino,
             mode: stat.st_mode,
             len: stat.st_size as u64,
             modified: (stat.st_mtime, stat.st_mtime_nsec as u32),
             changed: (stat.st_ctime, stat.st_ctime_nsec as u32),
-        })
-    };
-    on(Call::Stat, file, real, |kernel, file, _| {
-        let Known { ino, mode, len, modified, changed, .. } = kernel.files()?.stat(file, b"", true)?;
+        }
+    }
+
+    fn of_simulated(known: Known) -> FileStatus {
+        let Known { ino, mode, len, modified, changed, .. } = known;
         let stamp = |nanos: u64| ((nanos / NANOS) as i64, (nanos % NANOS) as u32);
-        Ok(FileStatus {
+        FileStatus {
             device: DEVICE,
             inode: ino,
             mode,
             len,
             modified: stamp(modified),
             changed: stamp(changed),
-        })
-    })
+        }
+    }
 }
 
 const NANOS: u64 = 1_000_000_000;

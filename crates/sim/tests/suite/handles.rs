@@ -34,7 +34,8 @@ fn write_two_logs(below: &Path) -> Result<Vec<String>, Errno> {
     let later = append_to(&path)?;
     let number = |file: &Handle| file.status().map(|status| status.inode);
     let is_later = number(&Handle::open(CWD, &path, OFlags::PATH | OFlags::CLOEXEC)?)? == number(&later)?;
-    seen.push(format!("{:?}", (is_later, number(&later)? == number(&one)?)));
+    let is_found = (Handle::status_at(CWD, &path)?.inode == number(&later)?, Handle::status_at(CWD, "none"));
+    seen.push(format!("{:?} {is_found:?}", (is_later, number(&later)? == number(&one)?)));
     later.write_on(b"five\n")?;
     one.write_on(b"six\n")?;
     seen.push(format!("{:?} {:?}", read(&path)?, read(&backup)?));
