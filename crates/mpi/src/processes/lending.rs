@@ -3,7 +3,8 @@
 //!
 //! `launched.rs` lends, and `libmpi/frames.rs` borrows. So a message goes with one copy, by
 //! process_vm_readv(2), from the slice of one program into the slice of the other. The bytes may
-//! lie in two pieces: what stands before a vector, and the vector. `loan.rs` has the protocol, by which the sender has its slice back at any time, read or not.
+//! lie in two pieces: what stands before a vector, and the vector. `loan.rs` has the protocol, by
+//! which the sender has its slice back at any time, read or not.
 
 use super::loan::{LoanCell, LoanEnd};
 use crate::byte_pieces::{BytePieces, length_of};
