@@ -5,11 +5,12 @@
 //! the receives of that rank's threads. So an engine knows neither receives nor wildcards,
 //! communicators nor collectives: these are built above it, once, out of `send`.
 
+pub use crate::byte_pieces::BytePieces;
 use crate::envelope::{Envelope, MessageKey, Status};
 use crate::mailbox::Mailbox;
 pub use crate::matching::Pattern;
+pub use crate::receive_room::{ReceiveRoom, RoomPieces};
 pub use crate::sending::{SendMode, Sending};
-use bytemuck::Pod;
 use std::fmt;
 use std::sync::Arc;
 
@@ -56,7 +57,7 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
         _from: usize,
         _to: usize,
         _key: MessageKey,
-        _bytes: &[u8],
+        _bytes: BytePieces<'_>,
         _may_wait: bool,
     ) -> bool {
         false
@@ -91,29 +92,6 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     ) -> Option<PassedMessage> {
         self.look_out(rank, until);
         None
-    }
-}
-
-/// Where a thread wants the elements of the message for which it waits.
-#[derive(Debug)]
-pub struct ReceiveRoom<'a> {
-    bytes: &'a mut [u8],
-    /// The size of an element in bytes.
-    element: usize,
-}
-
-impl<'a> ReceiveRoom<'a> {
-    pub(crate) fn new<T: Pod>(elements: &'a mut [T]) -> ReceiveRoom<'a> {
-        ReceiveRoom { bytes: bytemuck::cast_slice_mut(elements), element: size_of::<T>() }
-    }
-
-    /// Room for a message of this number of bytes. `None` if the bytes are no elements, or too
-    /// many: the receive is to fail then, and leave the elements as they are.
-    pub fn of(&mut self, bytes: usize) -> Option<&mut [u8]> {
-        match self.element {
-            0 => None,
-            element => self.bytes.get_mut(..bytes).filter(|_| bytes.is_multiple_of(element)),
-        }
     }
 }
 

@@ -233,8 +233,8 @@ impl<T: Pod + Send> OpensMessage<Status> for Filled<'_, T> {
         Ok(status)
     }
 
-    fn opened(self, status: Status) -> Status {
-        status
+    fn opened(self, status: Status) -> Result<Status, Error> {
+        Ok(status)
     }
 }
 

@@ -13,7 +13,7 @@
 //! have, so no message is under way then.
 
 use crate::completion::{Completion, EndedRank};
-use crate::engine::{Engine, PassedMessage, ReceiveRoom, SendMode, Sending};
+use crate::engine::{BytePieces, Engine, PassedMessage, ReceiveRoom, RoomPieces, SendMode, Sending};
 use crate::envelope::{Envelope, MessageContent, MessageKey, OnMatch, Status};
 use crate::job_header::{JobHeader, JobMessageKind};
 use crate::mailbox::Mailbox;
@@ -35,12 +35,12 @@ pub(crate) trait JobLink: Send + Sync + 'static {
     const NAME: &'static str;
 
     /// Sends a whole message if that is possible at once. `false` if nothing was sent.
-    fn try_post(&self, to: usize, header: &JobHeader, bytes: &[u8]) -> bool;
+    fn try_post(&self, to: usize, header: &JobHeader, bytes: BytePieces<'_>) -> bool;
 
     /// Sends a whole long message by letting the receiver copy it from where it lies, for which
     /// the caller waits a short time. `false` if nothing was sent. `others_wait` says that other
     /// threads of the rank wait for messages.
-    fn try_lend(&self, _to: usize, _header: &JobHeader, _bytes: &[u8], _others_wait: bool) -> bool {
+    fn try_lend(&self, _to: usize, _header: &JobHeader, _bytes: BytePieces<'_>, _others_wait: bool) -> bool {
         false
     }
 
@@ -72,11 +72,11 @@ impl OfferedBytes<'_> {
         }
     }
 
-    /// Copies the bytes to the begin of `into`, which has room for them. `false` if they are there
-    /// no more.
-    fn copy_to(self, into: &mut [u8]) -> bool {
+    /// Copies the bytes to the room, which is for this number of them. `false` if they are there no
+    /// more.
+    fn copy_to(self, into: RoomPieces<'_>) -> bool {
         match self {
-            OfferedBytes::Here(bytes) => into[..bytes.len()].copy_from_slice(bytes),
+            OfferedBytes::Here(bytes) => into.copy_from(bytes),
             OfferedBytes::Lent(bytes) => return bytes.copy_to(into),
         }
         true
@@ -341,7 +341,7 @@ impl<L: JobLink> Engine for JobRank<L> {
             Some((_, answer)) => (JobMessageKind::Synchronous, *answer),
         };
         let header = JobHeader { kind, context, mark, source, tag, answer };
-        let is_sent = self.link.try_post(to, &header, &bytes);
+        let is_sent = self.link.try_post(to, &header, [&[], &bytes]);
         let completion = match synchronous {
             None if is_sent => return Sending::Done,
             None => Arc::new(Completion::new()),
@@ -353,7 +353,14 @@ impl<L: JobLink> Engine for JobRank<L> {
         Sending::Underway(completion)
     }
 
-    fn send_at_once(&self, from: usize, to: usize, key: MessageKey, bytes: &[u8], may_wait: bool) -> bool {
+    fn send_at_once(
+        &self,
+        from: usize,
+        to: usize,
+        key: MessageKey,
+        bytes: BytePieces<'_>,
+        may_wait: bool,
+    ) -> bool {
         // A rank that has ended is an error, which `send` tells.
         if to == from || self.has_ended.load(Ordering::Acquire) {
             return false;
@@ -443,7 +450,7 @@ mod tests {
     impl JobLink for OfferingLink {
         const NAME: &'static str = "offering";
 
-        fn try_post(&self, _: usize, _: &JobHeader, _: &[u8]) -> bool {
+        fn try_post(&self, _: usize, _: &JobHeader, _: BytePieces<'_>) -> bool {
             false
         }
 

@@ -18,6 +18,7 @@
 //! and the receiver would learn of the message before it could say where the bytes are to go. A
 //! loan is taken back after some 0.2 ms and the time of a copy, and MPI carries a copy then.
 
+use crate::byte_pieces::{BytePieces, joined, length_of};
 use crate::completion::EndedRank;
 use crate::job::{JobLink, JobRank, MessageOffer, OfferedBytes, PostEnd, on_an_os_thread};
 use crate::job_header::{HeaderTail, JobHeader};
@@ -25,7 +26,6 @@ use crate::libmpi::{
     Collective, Comm, CommListener, FRAME_MAX, MessageLoop, MpiError, MpiMemory, OfferedFrame, Received,
 };
 use crate::processes::{Doorbells, JobSegment, RANKS_MAX, segment_path};
-use crate::spare_memory::spare;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use selvedge_core::internal::CallUnderWay;
 use std::error::Error;
@@ -149,12 +149,13 @@ fn machine() -> u64 {
 impl JobLink for CommLink {
     const NAME: &'static str = "MPI";
 
-    fn try_post(&self, to: usize, header: &JobHeader, bytes: &[u8]) -> bool {
-        self.comm.send_frame(to, [bytes, header.to_tail(self.comm.rank()).as_bytes()])
+    fn try_post(&self, to: usize, header: &JobHeader, bytes: BytePieces<'_>) -> bool {
+        let [head, body] = bytes;
+        self.comm.send_frame(to, [head, body, header.to_tail(self.comm.rank()).as_bytes()])
     }
 
-    fn try_lend(&self, to: usize, header: &JobHeader, bytes: &[u8], others_wait: bool) -> bool {
-        let Some(doorbells) = self.doorbells.as_ref().filter(|_| bytes.len() >= LENT_MIN) else {
+    fn try_lend(&self, to: usize, header: &JobHeader, bytes: BytePieces<'_>, others_wait: bool) -> bool {
+        let Some(doorbells) = self.doorbells.as_ref().filter(|_| length_of(bytes) >= LENT_MIN) else {
             return false;
         };
         let Some(mut lent) = doorbells.lend(to, bytes) else { return false };
@@ -164,8 +165,7 @@ impl JobLink for CommLink {
         }
         self.comm.watch_loan(others_wait, &lent);
         if !lent.end() {
-            let mut copy = spare().room(bytes.len() + HeaderTail::BYTES_MAX);
-            copy.extend_from_slice(bytes);
+            let mut copy = joined(bytes, HeaderTail::BYTES_MAX);
             copy.extend_from_slice(tail.as_bytes());
             self.comm.send_late(to, copy);
         }

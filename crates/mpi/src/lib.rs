@@ -89,6 +89,7 @@
 
 mod agreement;
 mod attributes;
+mod byte_pieces;
 mod cartesian;
 mod collective;
 mod communicator;
@@ -132,6 +133,8 @@ mod probe;
 #[allow(unsafe_code, reason = "it uses memory that processes share")]
 pub mod processes;
 pub mod raw;
+#[allow(unsafe_code, reason = "it lends memory that has no value yet")]
+mod receive_room;
 mod recovery;
 mod request;
 mod revocation;

@@ -5,12 +5,15 @@
 //! for both interfaces. A body is a value that is moved, where the engine can do that; otherwise
 //! bytes.
 
+use crate::byte_pieces::BytePieces;
+use crate::communicator::OpensMessage;
 use crate::envelope::{Envelope, MessageContent, Moved, MovedType, Status};
 use crate::error::{CallSite, Error, ErrorClass};
 use crate::job_header::HeaderTail;
-use crate::spare_memory::spare;
+use crate::receive_room::ReceiveRoom;
+use crate::spare_memory::{SPARE_MIN, spare};
 use crate::tag::PROC_NULL;
-use crate::wire;
+use crate::wire::{self, ComingVector, WireError};
 use bytemuck::Pod;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -38,10 +41,17 @@ pub(crate) trait SentPayload: Sized + Send {
     /// The body, moved or as bytes.
     fn pack(self, moved: bool) -> Result<MessageContent, String>;
 
-    /// The bytes of the body, if they lie there as they are.
+    /// The bytes of the body, if most of them lie there as they are. What stands before these is
+    /// written to `head`, which is empty.
     #[inline]
-    fn bytes(&self) -> Option<&[u8]> {
+    fn lying<'a>(&'a self, _head: &'a mut Vec<u8>) -> Option<BytePieces<'a>> {
         None
+    }
+
+    /// The number of bytes that are copied when the payload is moved.
+    #[inline]
+    fn copied_bytes(&self) -> usize {
+        0
     }
 }
 
@@ -109,6 +119,50 @@ impl<T: Message> SentPayload for Value<T> {
             Err(error) => Err(format!("a value of type {} cannot be written: {error}", type_name::<T>())),
         }
     }
+
+    #[inline]
+    fn lying<'a>(&'a self, head: &'a mut Vec<u8>) -> Option<BytePieces<'a>> {
+        wire::vector_in_pieces(&self.0, SPARE_MIN, head)
+    }
+}
+
+/// What a receive makes of a message that holds a value.
+pub(crate) struct ComingValue<T> {
+    call: CallSite,
+    /// It is there if values of the type are vectors of numbers.
+    vector: Option<ComingVector<T>>,
+}
+
+impl<T: Message> ComingValue<T> {
+    pub(crate) fn new(call: CallSite) -> ComingValue<T> {
+        ComingValue { call, vector: ComingVector::new() }
+    }
+}
+
+impl<T: Message> OpensMessage<(T, Status)> for ComingValue<T> {
+    fn room(&mut self) -> Option<ReceiveRoom<'_>> {
+        self.vector.as_mut().map(|vector| ReceiveRoom::of_vector(vector))
+    }
+
+    fn open(self, envelope: Envelope) -> Result<(T, Status), Error> {
+        let (Value(value), status) = open(self.call, envelope)?;
+        Ok((value, status))
+    }
+
+    fn opened(self, status: Status) -> Result<(T, Status), Error> {
+        let vector = self.vector.expect("it has lent room, which a vector has");
+        match vector.value() {
+            Ok(value) => Ok((value, status)),
+            Err(error) => {
+                let from = (status.source as u32, status.tag.0);
+                Err(wrong_body(self.call, from, None, &no_value::<T>(&error)))
+            }
+        }
+    }
+}
+
+fn no_value<T>(error: &WireError) -> String {
+    format!("is not a value of type {}: {error}", type_name::<T>())
 }
 
 impl<T: Message> ReceivedPayload for Value<T> {
@@ -124,7 +178,7 @@ impl<T: Message> ReceivedPayload for Value<T> {
                 spare().keep(bytes);
                 match value {
                     Ok(value) => Ok(Value(value)),
-                    Err(error) => Err(format!("is not a value of type {}: {error}", type_name::<T>())),
+                    Err(error) => Err(no_value::<T>(&error)),
                 }
             }
         }
@@ -162,8 +216,13 @@ impl<T: Pod + Send + Sync> SentPayload for ElementSlice<'_, T> {
     }
 
     #[inline]
-    fn bytes(&self) -> Option<&[u8]> {
-        Some(bytemuck::cast_slice(self.0))
+    fn lying<'a>(&'a self, _head: &'a mut Vec<u8>) -> Option<BytePieces<'a>> {
+        Some([&[], bytemuck::cast_slice(self.0)])
+    }
+
+    #[inline]
+    fn copied_bytes(&self) -> usize {
+        size_of_val(self.0)
     }
 }
 

@@ -3,11 +3,11 @@
 //! Each call packs its value (`payload.rs`) and hands it to the communicator. The calls that return
 //! at once, `isend` and the like, give a `Request` (`request.rs`).
 
-use crate::communicator::{Communicator, Opened};
+use crate::communicator::Communicator;
 use crate::engine::SendMode;
 use crate::envelope::Status;
 use crate::error::Error;
-use crate::payload::{Message, Value, open};
+use crate::payload::{ComingValue, Message, Value, open};
 use crate::request::Request;
 use crate::tag::{Source, Tag, Tags};
 
@@ -113,11 +113,7 @@ impl Communicator {
         tag: impl Into<Tags>,
     ) -> impl Future<Output = Result<(T, Status), Error>> + Send {
         let (call, source, tags) = (self.call("recv"), source.into(), tag.into());
-        let open = move |envelope| {
-            let (Value(value), status) = open(call, envelope)?;
-            Ok((value, status))
-        };
-        self.receive_with(call, self.own(), source, tags, Opened(open))
+        self.receive_with(call, self.own(), source, tags, ComingValue::new(call))
     }
 
     /// Sends one value and receives another, at the same time. So ranks that exchange values do not

@@ -14,9 +14,12 @@
 //! | `wire/number.rs` | the serialiser of one number, for sequences of them |
 //! | `wire/number_vectors.rs` | vectors of numbers within a value, which are read in one piece |
 //! | `wire/numbers.rs` | messages that are vectors of numbers, in one piece |
+//! | `wire/coming_vector.rs` | such a message that goes straight into its vector |
 //! | `wire/empty.rs` | the deserialiser of a message without a value |
 //! | `wire/error.rs` | why a value was not written or read |
 
+#[allow(unsafe_code, reason = "it makes a vector of memory that an engine has filled")]
+mod coming_vector;
 mod empty;
 mod error;
 mod number;
@@ -26,6 +29,8 @@ mod numbers;
 mod reader;
 mod writer;
 
+use crate::byte_pieces::BytePieces;
+pub(crate) use coming_vector::ComingVector;
 use empty::EmptyReader;
 pub(crate) use error::WireError;
 use reader::WireReader;
@@ -51,11 +56,29 @@ fn schema<T>() -> u64 {
     fold(hash, u64::from_le_bytes(last))
 }
 
+/// Writes the beginning of a message that holds a value of this type.
+fn begin<T>(bytes: &mut Vec<u8>) {
+    bytes.push(FORM);
+    bytes.extend_from_slice(&schema::<T>().to_le_bytes());
+}
+
+/// The bytes of a value, if it is a vector of numbers of at least `min` bytes: these lie where the
+/// vector has them, and what stands before is written to `head`, which is empty.
+pub(crate) fn vector_in_pieces<'a, T: 'static>(
+    value: &'a T,
+    min: usize,
+    head: &'a mut Vec<u8>,
+) -> Option<BytePieces<'a>> {
+    let (count, bytes) = numbers::elements(value).filter(|(_, bytes)| bytes.len() >= min)?;
+    begin::<T>(head);
+    WireWriter(head).number(count as u64);
+    Some([head, bytes])
+}
+
 /// The bytes of a value.
 pub(crate) fn encode<T: Serialize + 'static>(value: &T) -> Result<Vec<u8>, WireError> {
     let mut bytes = Vec::with_capacity(HEAD + size_of::<T>());
-    bytes.push(FORM);
-    bytes.extend_from_slice(&schema::<T>().to_le_bytes());
+    begin::<T>(&mut bytes);
     if !numbers::write(value, &mut bytes) {
         value.serialize(&mut WireWriter(&mut bytes))?;
     }

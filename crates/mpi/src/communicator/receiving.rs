@@ -23,7 +23,7 @@ pub(crate) trait OpensMessage<T>: Send {
     fn open(self, envelope: Envelope) -> Result<T, Error>;
 
     /// The result of a message with this status, of which the bytes are in the room.
-    fn opened(self, status: Status) -> T;
+    fn opened(self, status: Status) -> Result<T, Error>;
 }
 
 /// A function that opens a message, and has no room for its bytes.
@@ -34,7 +34,7 @@ impl<T, F: FnOnce(Envelope) -> Result<T, Error> + Send> OpensMessage<T> for Open
         (self.0)(envelope)
     }
 
-    fn opened(self, _: Status) -> T {
+    fn opened(self, _: Status) -> Result<T, Error> {
         unreachable!("it has no room")
     }
 }
@@ -186,7 +186,7 @@ impl Communicator {
             if self.shared.engine.looks_out() {
                 match self.looked_out(call, lane, source, tags, open.room())? {
                     Some(PassedMessage::Whole(envelope)) => return open.open(envelope),
-                    Some(PassedMessage::InRoom(status)) => return Ok(open.opened(status)),
+                    Some(PassedMessage::InRoom(status)) => return open.opened(status),
                     None => {}
                 }
             }

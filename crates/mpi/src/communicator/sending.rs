@@ -1,6 +1,7 @@
 //! The side of a communicator that sends: what all sends are made of.
 
 use super::{Communicator, Underway};
+use crate::byte_pieces::BytePieces;
 use crate::completion::EndedRank;
 use crate::engine::{SendMode, Sending};
 use crate::envelope::{Envelope, MessageContent, MessageKey};
@@ -30,7 +31,7 @@ impl Communicator {
     ) -> impl Future<Output = Result<(), Error>> + Send {
         async move {
             budget::pay(1).await;
-            let bytes = payload.bytes().map_or(0, <[u8]>::len);
+            let bytes = payload.copied_bytes();
             match self.begin(call, to, tag, payload, mode, true)? {
                 None => {
                     if bytes >= SPARE_MIN && self.moves_values(to) {
@@ -70,7 +71,8 @@ impl Communicator {
         let moves = self.moves_values(to);
         let may_go_at_once = !moves && mode == SendMode::Standard;
         let mut was_tried = !may_wait;
-        if may_go_at_once && let Some(bytes) = payload.bytes() {
+        let mut head = Vec::new();
+        if may_go_at_once && let Some(bytes) = payload.lying(&mut head) {
             if self.send_at_once(to, tag, bytes, may_wait) {
                 return Ok(None);
             }
@@ -80,7 +82,7 @@ impl Communicator {
         if let MessageContent::Bytes(bytes) = &mut body
             && may_go_at_once
             && !was_tried
-            && self.send_at_once(to, tag, bytes, true)
+            && self.send_at_once(to, tag, [&[], bytes], true)
         {
             spare().keep(std::mem::take(bytes));
             return Ok(None);
@@ -90,7 +92,7 @@ impl Communicator {
 
     /// Sends bytes to a rank of another process, if that is possible at once. `false` if nothing
     /// was sent, also because of an error, which [`start_send`](Self::start_send) then finds.
-    fn send_at_once(&self, to: usize, tag: Tag, bytes: &[u8], may_wait: bool) -> bool {
+    fn send_at_once(&self, to: usize, tag: Tag, bytes: BytePieces<'_>, may_wait: bool) -> bool {
         if tag > Tag::MAX || self.knows_of_revocation() {
             return false;
         }
@@ -182,7 +184,7 @@ mod tests {
     impl JobLink for NotingLink {
         const NAME: &'static str = "noting";
 
-        fn try_post(&self, _: usize, _: &JobHeader, bytes: &[u8]) -> bool {
+        fn try_post(&self, _: usize, _: &JobHeader, [_, bytes]: BytePieces<'_>) -> bool {
             let mut places = self.places.lock().unwrap();
             places.push(bytes.as_ptr().addr());
             places.len() == 1

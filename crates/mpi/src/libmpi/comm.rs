@@ -95,10 +95,11 @@ impl Comm {
 
     /// Sends a message as a frame, if that is possible at once. `false` if nothing was sent. The
     /// last byte of the message is not 255.
-    pub(crate) fn send_frame(&self, dest: usize, parts: [&[u8]; 2]) -> bool {
-        debug_assert_ne!(parts[1].last(), Some(&ANNOUNCED));
+    pub(crate) fn send_frame(&self, dest: usize, parts: [&[u8]; 3]) -> bool {
+        debug_assert_ne!(parts[2].last(), Some(&ANNOUNCED));
         let Ok(dest) = self.rank_of("MPI_Isend", dest) else { return false };
-        parts[0].len() + parts[1].len() <= FRAME_MAX && self.shared.driver.send_frame(self.id(), dest, &parts)
+        parts.iter().map(|part| part.len()).sum::<usize>() <= FRAME_MAX
+            && self.shared.driver.send_frame(self.id(), dest, &parts)
     }
 
     /// Sends a message, and runs `then` at the end, as [`send_then`](Comm::send_then) does. The

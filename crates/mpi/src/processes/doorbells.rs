@@ -9,6 +9,7 @@ use super::bell::Bell;
 use super::lending::{BorrowedBytes, LOAN_BYTES, LentBytes};
 use super::rings::{ring, wake};
 use super::segment::JobSegment;
+use crate::byte_pieces::BytePieces;
 use rustix::thread::futex;
 use std::fmt;
 use std::sync::Arc;
@@ -84,7 +85,7 @@ impl Doorbells {
 
     /// Lends bytes to a rank, if it is another one of this machine and can read them. A rank lends
     /// once at a time.
-    pub(crate) fn lend<'a>(&'a self, to: usize, bytes: &'a [u8]) -> Option<LentBytes<'a>> {
+    pub(crate) fn lend<'a>(&'a self, to: usize, bytes: BytePieces<'a>) -> Option<LentBytes<'a>> {
         let place = self.place(to).filter(|&place| place != self.own)?;
         LentBytes::new(bytes, self.segment.loan(self.own), &self.refusals[place])
     }
@@ -112,6 +113,7 @@ impl fmt::Debug for Doorbells {
 mod tests {
     use super::*;
     use crate::processes::segment_path;
+    use crate::receive_room::ReceiveRoom;
 
     /// The two ranks of a machine, in one process.
     fn pair() -> [Doorbells; 2] {
@@ -145,23 +147,24 @@ mod tests {
         let [ours, theirs] = pair();
         let bytes: Vec<u8> = (0..100_000_u32).map(|it| it as u8).collect();
 
-        let mut lent = ours.lend(1, &bytes).unwrap();
-        assert!(ours.lend(1, &bytes).is_none());
+        let mut lent = ours.lend(1, [b"head", &bytes]).unwrap();
+        assert!(ours.lend(1, [&[], &bytes]).is_none());
         let borrowed = theirs.borrow(0, &lent.told()).unwrap();
-        let mut copy = vec![0; bytes.len() + 1];
-        assert!(borrowed.copy_to(&mut copy));
-        assert_eq!(copy[..bytes.len()], bytes);
+        let mut copy = vec![0; bytes.len() + 4];
+        let mut room = ReceiveRoom::new(&mut copy);
+        assert!(borrowed.copy_to(room.of(bytes.len() + 4).unwrap()));
+        assert!(copy[..4] == *b"head" && copy[4..] == bytes);
         assert_eq!(borrowed.to_vec(0), None);
         assert!(lent.are_noticed() && lent.end());
         drop(lent);
 
-        let lent = ours.lend(1, &bytes).unwrap();
+        let lent = ours.lend(1, [&bytes[..7], &bytes[7..]]).unwrap();
         let borrowed = theirs.borrow(0, &lent.told()).unwrap();
         let copy = borrowed.to_vec(9).unwrap();
         assert!(copy == bytes && copy.capacity() >= bytes.len() + 9);
         drop(lent);
 
-        let mut lent = ours.lend(1, &bytes).unwrap();
+        let mut lent = ours.lend(1, [&bytes, &[]]).unwrap();
         let told = lent.told();
         assert!(!lent.end());
         assert!(theirs.borrow(0, &told).is_none());
@@ -172,14 +175,14 @@ mod tests {
     #[test]
     fn bytes_are_lent_to_other_ranks_of_this_machine_that_can_read_them() {
         let [ours, theirs] = pair();
-        assert!(ours.lend(0, b"to itself").is_none());
-        assert!(ours.lend(2, b"to another machine").is_none());
-        let mut lent = ours.lend(1, b"at no address").unwrap();
+        assert!(ours.lend(0, [&[], b"to itself"]).is_none());
+        assert!(ours.lend(2, [&[], b"to another machine"]).is_none());
+        let mut lent = ours.lend(1, [b"at no address", &[]]).unwrap();
         let mut told = lent.told();
         told[..8].fill(u8::MAX);
         assert_eq!(theirs.borrow(0, &told).unwrap().to_vec(0), None);
         assert!(!lent.end());
         drop(lent);
-        assert!(ours.lend(1, b"it has refused").is_none());
+        assert!(ours.lend(1, [&[], b"it has refused"]).is_none());
     }
 }

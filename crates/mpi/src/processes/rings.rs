@@ -14,6 +14,7 @@ use super::bell::Bell;
 use super::lending::{BorrowedBytes, LOAN_BYTES, LentBytes};
 use super::ring::{RingMemory, RingReader, RingWriter};
 use super::segment::{JobSegment, SegmentRing};
+use crate::byte_pieces::{BytePieces, joined, length_of};
 use crate::completion::EndedRank;
 use crate::job::{JobLink, JobRank, MessageOffer, OfferedBytes, PostEnd};
 use crate::job_header::JobHeader;
@@ -301,14 +302,16 @@ impl RankRings {
     }
 
     /// Writes a message, if there is room for all of it.
-    fn write_whole(&self, to: usize, prefix: &[u8; PREFIX], bytes: &[u8]) -> bool {
+    fn write_whole(&self, to: usize, prefix: &[u8; PREFIX], bytes: BytePieces<'_>) -> bool {
         let mut outgoing = lock(&self.outgoing[to]);
         let RingSends { writer, queue, is_lost } = &mut *outgoing;
-        if *is_lost || !queue.is_empty() || !writer.has_room(PREFIX + bytes.len()) {
+        if *is_lost || !queue.is_empty() || !writer.has_room(PREFIX + length_of(bytes)) {
             return false;
         }
         writer.write(prefix);
-        writer.write(bytes);
+        bytes.iter().for_each(|piece| {
+            writer.write(piece);
+        });
         writer.publish();
         drop(outgoing);
         self.ring(to);
@@ -374,26 +377,26 @@ pub(super) fn wake(bell: &Bell) {
 impl JobLink for RankRings {
     const NAME: &'static str = "processes";
 
-    fn try_post(&self, to: usize, header: &JobHeader, bytes: &[u8]) -> bool {
-        self.write_whole(to, &prefix(bytes.len() as u64, header), bytes)
+    fn try_post(&self, to: usize, header: &JobHeader, bytes: BytePieces<'_>) -> bool {
+        self.write_whole(to, &prefix(length_of(bytes) as u64, header), bytes)
     }
 
-    fn try_lend(&self, to: usize, header: &JobHeader, bytes: &[u8], others_wait: bool) -> bool {
-        if bytes.len() < LENT_MIN {
+    fn try_lend(&self, to: usize, header: &JobHeader, bytes: BytePieces<'_>, others_wait: bool) -> bool {
+        if length_of(bytes) < LENT_MIN {
             return false;
         }
         let lent = LentBytes::new(bytes, self.segment.loan(self.rank), &self.refusals[to]);
         let Some(mut lent) = lent else { return false };
         let told = lent.told();
-        if !self.write_whole(to, &prefix(told.len() as u64 | LENT, header), &told) {
+        if !self.write_whole(to, &prefix(told.len() as u64 | LENT, header), [&[], &told]) {
             return false;
         }
         // A message for another thread goes to the mailbox.
         let look = || self.look() || lent.are_noticed();
         self.watch(others_wait, Some(lent.patience()), look, &mut || lent.are_noticed());
         if !lent.end() {
-            let prefix = prefix(bytes.len() as u64 | LATE, header);
-            self.enqueue(to, prefix, spare().filled(bytes), PostEnd::default());
+            let prefix = prefix(length_of(bytes) as u64 | LATE, header);
+            self.enqueue(to, prefix, joined(bytes, 0), PostEnd::default());
         }
         true
     }
@@ -575,7 +578,7 @@ mod tests {
     }
 
     fn is_lost(rings: &RankRings) -> bool {
-        !rings.try_post(1, &header(0), b"") && rings.is_empty()
+        !rings.try_post(1, &header(0), [&[], &[]]) && rings.is_empty()
     }
 
     #[test]

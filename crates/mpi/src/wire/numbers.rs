@@ -14,7 +14,7 @@ use std::any::Any;
 const _: () = assert!(cfg!(target_endian = "little"), "numbers lie in memory as they are written");
 
 /// The longest form of a length in bytes.
-const LENGTH_MAX: usize = 10;
+pub(super) const LENGTH_MAX: usize = 10;
 
 /// Makes room for further bytes.
 fn make_room(bytes: &mut Vec<u8>, further: usize) {
@@ -27,20 +27,26 @@ fn make_room(bytes: &mut Vec<u8>, further: usize) {
     }
 }
 
+/// Appends the value, if it is a vector of numbers, and leaves room for what an engine appends.
+/// Whether it was one.
+pub(super) fn write<T: 'static>(value: &T, bytes: &mut Vec<u8>) -> bool {
+    let Some((count, elements)) = elements(value) else { return false };
+    make_room(bytes, LENGTH_MAX + elements.len() + HeaderTail::BYTES_MAX);
+    WireWriter(bytes).number(count as u64);
+    bytes.extend_from_slice(elements);
+    true
+}
+
 macro_rules! vectors_of {
     ($($number:ty),*) => {
-        /// Appends the value, if it is a vector of numbers, and leaves room for what an engine
-        /// appends. Whether it was one.
-        pub(super) fn write<T: 'static>(value: &T, bytes: &mut Vec<u8>) -> bool {
+        /// The number of elements and their bytes, if the value is a vector of numbers.
+        #[inline]
+        pub(super) fn elements<T: 'static>(value: &T) -> Option<(usize, &[u8])> {
             let value: &dyn Any = value;
             $(if let Some(numbers) = value.downcast_ref::<Vec<$number>>() {
-                make_room(bytes, LENGTH_MAX + size_of_val(numbers.as_slice()) + HeaderTail::BYTES_MAX);
-                let mut writer = WireWriter(bytes);
-                writer.number(numbers.len() as u64);
-                bytes.extend_from_slice(bytemuck::cast_slice(numbers));
-                return true;
+                return Some((numbers.len(), bytemuck::cast_slice(numbers)));
             })*
-            false
+            None
         }
 
         /// Reads the value, if its type is a vector of numbers. `None` for another type.

@@ -1,7 +1,7 @@
 //! Sends, receives, requests and probes of the simple interface.
 
 use super::cases;
-use selvedge_mpi::{ANY, Source, Status, Tag, wait_all};
+use selvedge_mpi::{ANY, ErrorClass, Source, Status, Tag, wait_all};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 
@@ -92,6 +92,43 @@ cases! {
             assert_eq!(world.recv::<u32>(other, 1).await?.0, number);
         }
         second.await.expect("the thread does not panic")?;
+    }
+    /// Vectors of numbers of any length, for receives that wait and for receives that come late,
+    /// between other values: each comes as it was, in order, and a vector of another type is an
+    /// error of one receive alone.
+    vectors_of_numbers(2, world) {
+        const LENGTHS: [usize; 10] = [0, 1, 127, 128, 2_047, 4_095, 4_096, 4_097, 20_000, 300_000];
+        let other = 1 - world.rank();
+        for comes_late in [false, true] {
+            for length in LENGTHS {
+                let floats: Vec<f64> = (0..length).map(|number| number as f64 / 4.0 - 9.0).collect();
+                let shorts: Vec<i16> = (0..length).map(|number| number as i16).collect();
+                let bytes: Vec<u8> = (0..length).map(|number| number as u8).collect();
+                if world.rank() == 0 {
+                    world.send(other, 1, floats.clone()).await?;
+                    world.send(other, 2, "between".to_string()).await?;
+                    world.send(other, 1, shorts.clone()).await?;
+                    world.send(other, 1, floats.clone()).await?;
+                    world.send(other, 1, bytes.clone()).await?;
+                    assert_eq!(world.recv::<Vec<f64>>(other, 3).await?.0, floats);
+                } else {
+                    if comes_late {
+                        assert_eq!(world.recv::<String>(other, 2).await?.0, "between");
+                    }
+                    let (came, status) = world.recv::<Vec<f64>>(other, 1).await?;
+                    assert_eq!((status.source, status.tag), (other, Tag(1)));
+                    assert_eq!(came, floats);
+                    assert_eq!(world.recv::<Vec<i16>>(other, 1).await?.0, shorts);
+                    let error = world.recv::<Vec<u64>>(other, 1).await.unwrap_err();
+                    assert_eq!(error.class(), ErrorClass::Type, "{error}");
+                    assert_eq!(world.recv::<Vec<u8>>(other, 1).await?.0, bytes);
+                    if !comes_late {
+                        assert_eq!(world.recv::<String>(other, 2).await?.0, "between");
+                    }
+                    world.send(other, 3, came).await?;
+                }
+            }
+        }
     }
     /// The paper's Listing 4: each rank sends to the master.
     send_and_recv(3, world) {
