@@ -173,7 +173,7 @@ fn a_reload_changes_logs() {
     assert_eq!(content("report").lines().count(), told);
     // The rest takes an upgrade, and the answer says so.
     let caches = format!("{quiet}[cache]\nfiles = 7\n");
-    assert!(reload(&caches).unwrap().contains("listening, caches and the process"));
+    assert!(reload(&caches).unwrap().contains("what concerns caches and the process"));
     let errors = content("errors");
     assert!(!errors.contains("the configuration was read again"), "{errors}");
 }
