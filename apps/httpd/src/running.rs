@@ -5,6 +5,7 @@
 //! worker takes them over between two requests. `running/hearing.rs` hears the signals and the
 //! commands.
 
+mod caches;
 mod hearing;
 mod limits;
 mod listening;
@@ -21,14 +22,14 @@ use crate::options::{Address, Log, Options};
 use crate::stack_choice::StackChoice;
 use crate::startup_error::StartupError;
 use crate::takeover::{HandedFiles, HandedName, Predecessor};
-use crate::{descriptors, prefork, privileges, reporting, systemd};
+use crate::{prefork, privileges, reporting, systemd};
 use hearing::hear;
 use limits::limited;
 use listening::Listening;
 use lock::lock;
 use logs::open_log;
 use selvedge_core::round_robin_over;
-use selvedge_http::{BlockCache, Config, DocumentRoot, Metrics, Reload, Routing, Severity, Stop, report};
+use selvedge_http::{DocumentRoot, Metrics, Reload, Routing, Severity, Stop, report};
 use selvedge_io::EventLoop;
 use selvedge_io::net::UnixListener;
 use selvedge_io::signal::{Signal, Signals, signals};
@@ -68,7 +69,7 @@ pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Re
     let mut none = HandedFiles::default();
     let handed = predecessor.as_mut().map_or(&mut none, |predecessor| &mut predecessor.files);
     let log = open_log(&options, &process, handed)?.map(Arc::new);
-    let config = config(&options, workers)?;
+    let config = limited(caches::sized(&options, workers, None)?, &options);
     selvedge_see::name_panics();
     let several = prefork::is_one_of_several();
     let mut listening = listening(&options, stack.as_ref(), workers, handed)?;
@@ -98,7 +99,7 @@ pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Re
     let watched = systemd::watchdog().map_or(0, |_| workers);
     let server = Server {
         site,
-        config,
+        config: config.clone(),
         stop: Stop::new(),
         reload: Reload::new(),
         nudge: Reload::new(),
@@ -109,6 +110,7 @@ pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Re
             routing: Mutex::new(routing),
             beats: (0..watched).map(|_| AtomicU64::new(0)).collect(),
             listening: Mutex::new(listening),
+            caches: Mutex::new(config),
             is_stacked: stack.is_some(),
             log: Mutex::new(log),
             gate: Mutex::new(process.gate()),
@@ -244,23 +246,4 @@ fn hear_to_the_end(signals: Signals, socket: Option<UnixListener>, server: Serve
         }
     })?;
     Ok(())
-}
-
-/// The configuration of each of `workers` workers, with the process's descriptors shared out among
-/// them.
-fn config(options: &Options, workers: usize) -> Result<Config, StartupError> {
-    let is_direct = options.cache_direct > 0;
-    // A file that is read past the page cache has a second descriptor.
-    let for_each = if is_direct { 2 } else { 1 };
-    let cached = options.cache_files.saturating_mul(for_each);
-    let shares = descriptors::shares(options.listen.len(), workers, cached)?;
-    let config = Config {
-        validity: options.validity,
-        cache_files: shares.cache_files / for_each,
-        cache_bytes: options.cache_bytes,
-        blocks: is_direct.then(|| BlockCache::new(options.cache_direct)),
-        connections: shares.connections,
-        ..Config::default()
-    };
-    Ok(limited(config, options))
 }

@@ -53,6 +53,11 @@ impl Listening {
         Listening { open: Vec::new(), workers, is_changeable }
     }
 
+    /// The number of workers.
+    pub(super) fn workers(&self) -> usize {
+        self.workers
+    }
+
     /// Listens at one more. Sockets that no address of the configuration has come without one.
     pub(super) fn add(&mut self, address: Option<Address>, bound: Bound) {
         self.open.push(OpenAddress::new(address, bound));

@@ -1,6 +1,7 @@
 //! [`Server`]: what all workers are made of, what changes while it runs, and what signals and
 //! commands make of it.
 
+use super::caches;
 use super::limits;
 use super::listening::{Listening, NewAddresses};
 use super::lock::lock;
@@ -64,12 +65,14 @@ pub(super) struct Changeable {
     pub(super) retires: AtomicBool,
     /// A count for each worker, which it raises as long as it runs, if systemd watches.
     pub(super) beats: Vec<AtomicU64>,
+    /// The sizes of the caches of each worker.
+    pub(super) caches: Mutex<Config>,
     /// Where the server listens.
     pub(super) listening: Mutex<Listening>,
     /// Whether its connections are in the process: no other process can take them over.
     pub(super) is_stacked: bool,
-    /// The options and the process as they were at the start, but the addresses, the logs and the
-    /// limits as they are now: a reload changes nothing else of them.
+    /// The options and the process as they were at the start, but the addresses, the caches, the
+    /// logs and the limits as they are now: a reload changes nothing else of them.
     pub(super) started: Mutex<Option<(Options, ProcessSettings)>>,
 }
 
@@ -144,25 +147,38 @@ impl Server {
             let loaded = blocking(move || {
                 let loaded = configuration::load(&source)?;
                 let addresses = NewAddresses::bind(&shared.listening, &loaded)?;
+                let caches = {
+                    let (started, blocks) = (lock(&shared.started), lock(&shared.caches).blocks.clone());
+                    let workers = lock(&shared.listening).workers();
+                    let resized = |(before, _): &(Options, ProcessSettings)| {
+                        caches::resized(before, &loaded.options, workers, blocks)
+                    };
+                    started.as_ref().map(resized).transpose()?.flatten()
+                };
                 let logs = NewLogs::open(&shared, &loaded)?;
-                Ok::<_, StartupError>((loaded, addresses, logs))
+                Ok::<_, StartupError>((loaded, addresses, caches, logs))
             });
             let loaded = loaded.await.map_err(|error| error.to_string())?;
-            let begun = loaded.map_err(|error| error.message).and_then(|(loaded, addresses, logs)| {
-                let Changeable { listening, handing, started, .. } = &*self.shared;
-                let told = addresses.begin(&mut lock(listening), lock(handing).as_mut(), &loaded)?;
-                if let (Some((options, _)), true) = (&mut *lock(started), told.is_some()) {
-                    options.listen.clone_from(&loaded.options.listen);
-                }
-                Ok((loaded, told.unwrap_or_default(), logs))
-            });
+            let begun =
+                loaded.map_err(|error| error.message).and_then(|(loaded, addresses, caches, logs)| {
+                    let Changeable { listening, handing, started, .. } = &*self.shared;
+                    let told = addresses.begin(&mut lock(listening), lock(handing).as_mut(), &loaded)?;
+                    if let (Some((options, _)), true) = (&mut *lock(started), told.is_some()) {
+                        options.listen.clone_from(&loaded.options.listen);
+                    }
+                    Ok((loaded, told.unwrap_or_default(), caches, logs))
+                });
             metrics.reloaded(begun.is_ok());
-            let (loaded, told, logs) = begun.inspect_err(|why| {
+            let (loaded, told, caches, logs) = begun.inspect_err(|why| {
                 report(Severity::Error, format_args!("{why}; the server goes on as it was"));
             })?;
             answer = format!("{} routes\n{told}", loaded.routing.table().routes().count());
             logs.begin(&self.shared, &loaded);
             limits::adopt(&self.shared, &loaded);
+            if let (Some(config), Some((options, _))) = (caches, &mut *lock(&self.shared.started)) {
+                caches::begin(&config, options, &loaded.options);
+                *lock(&self.shared.caches) = config;
+            }
             let started = lock(&self.shared.started);
             if let Some((options, process)) = &*started {
                 if options.listen != loaded.options.listen {
@@ -171,7 +187,8 @@ impl Server {
                 }
                 let later = &Options { listen: options.listen.clone(), ..loaded.options.clone() };
                 if (options, process) != (later, &loaded.process) {
-                    answer += "what concerns caches and the process takes an upgrade\n";
+                    answer +=
+                        "what concerns the process, or turns `cache.direct` on or off, takes an upgrade\n";
                 }
             }
             drop(started);

@@ -122,6 +122,7 @@ async fn renew(
             site.set_limits(&limited(config.clone(), options));
         }
         site.set_gate(lock(&shared.gate).clone());
+        site.set_caches(&lock(&shared.caches));
         let routing = lock(&shared.routing).clone();
         match routing {
             Some(routing) => site.set_routing(routing),
