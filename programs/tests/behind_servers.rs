@@ -4,9 +4,13 @@
 //!
 //! A server that is not installed is left out, and the test says so.
 
+#[path = "../../apps/httpd/tests/common/free_address.rs"]
+mod free_address;
+
+use free_address::free_address;
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -47,7 +51,7 @@ fn start(
     home: &Path,
     text: impl FnOnce(u16) -> String,
 ) -> (Process, SocketAddr) {
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let address = free_address();
     let file = home.join(format!("{}.conf", program.file_name().unwrap().to_string_lossy()));
     fs::write(&file, text(address.port())).unwrap();
     let mut command = Command::new(program);

@@ -29,6 +29,9 @@ pub(crate) struct Loaded {
     pub(crate) options: Options,
     pub(crate) process: ProcessSettings,
     pub(crate) warnings: Vec<ConfigError>,
+    /// A mistake without words at the place of each address of `listen`, in the same order. Empty
+    /// if the configuration names none.
+    pub(crate) listen_places: Vec<ConfigError>,
 }
 
 /// The zip archives of a configuration, by their paths.
@@ -114,14 +117,21 @@ pub(crate) fn load(source: &ConfigurationFiles) -> Result<Loaded, StartupError> 
             let route_file = routes.display().to_string();
             let table = mighty::routes(&route_file, &route_text, &defaults).map_err(startup_error)?;
             let (options, process) = split(&settings, &file, &text)?;
-            return finish(&route_file, table, options, process, warnings);
+            let listen_places = listen_places(&settings, &file, &text);
+            return Ok(Loaded { listen_places, ..finish(&route_file, table, options, process, warnings)? });
         }
     };
     let (mut options, process) = split(&settings, &file, &text)?;
     if let (Log::File(path), ConfigurationFiles::Toml(source)) = (&mut options.log, source) {
         *path = base_of(source).join(&*path);
     }
-    finish(&file, table, options, process, warnings)
+    let listen_places = listen_places(&settings, &file, &text);
+    Ok(Loaded { listen_places, ..finish(&file, table, options, process, warnings)? })
+}
+
+fn listen_places(settings: &Settings, file: &str, text: &str) -> Vec<ConfigError> {
+    let places = settings.listen.get_ref().iter();
+    places.map(|address| ConfigError::at(file, text, address.span().start, "")).collect()
 }
 
 fn finish(
@@ -146,7 +156,7 @@ fn finish(
         }
     }
     let routing = Routing::new(table).map_err(|error| startup_error(error.line, error.to_string()))?;
-    Ok(Loaded { routing, archives, options, process, warnings })
+    Ok(Loaded { routing, archives, options, process, warnings, listen_places: Vec::new() })
 }
 
 fn contents(path: &Path) -> Result<String, StartupError> {

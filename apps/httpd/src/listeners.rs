@@ -1,4 +1,5 @@
-//! The sockets of all workers: `main.rs` calls [`bind`] once, and each worker gets its `Listeners`.
+//! The sockets of all workers: `running.rs` calls [`bind`] for each address, a reload calls
+//! [`bind_later`], and each worker gets its `Listeners`.
 //!
 //! At a TCP address every worker has a socket of its own (`SO_REUSEPORT`), over which the kernel
 //! spreads the connections evenly: with one shared socket the worker that happens to wake first
@@ -17,6 +18,7 @@ use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
@@ -27,6 +29,13 @@ pub(crate) struct Listeners {
     pub(crate) unix: Vec<UnixListener>,
     /// The stack of the worker, at which it listens too.
     pub(crate) stack: Option<WorkerStack>,
+}
+
+impl Listeners {
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tcp.is_empty() && self.unix.is_empty() && self.stack.is_none()
+    }
 }
 
 /// The paths of Unix sockets, removed when the server ends.
@@ -75,6 +84,19 @@ pub(crate) fn bind(
     let mut bound = Bound::new(workers);
     for address in addresses {
         bound.add(&HandedName::Listener(address.to_string()), address, unix_mode, handed)?;
+    }
+    Ok(bound)
+}
+
+/// Binds one more address for `workers` workers while the server runs.
+///
+/// # Errors
+/// With the address in the message.
+pub(crate) fn bind_later(address: &Address, unix_mode: Option<u32>, workers: usize) -> io::Result<Bound> {
+    // The process's mask, which `bind` changes for a moment, holds for other OS threads too.
+    let bound = bind(std::slice::from_ref(address), None, workers, &mut HandedFiles::default())?;
+    if let (Address::Unix(path), Some(mode)) = (address, unix_mode) {
+        std::fs::set_permissions(path, PermissionsExt::from_mode(mode))?;
     }
     Ok(bound)
 }

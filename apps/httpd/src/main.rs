@@ -128,7 +128,7 @@ fn serve_by(
     stack: Option<StackChoice>,
     predecessor: &mut Option<Predecessor>,
 ) -> Result<(), StartupError> {
-    let Loaded { routing, archives, options, process, warnings } = configuration::load(&source)?;
+    let Loaded { routing, archives, options, process, warnings, .. } = configuration::load(&source)?;
     if process.daemon && !background::is_daemon() {
         warnings.iter().for_each(|warning| eprintln!("selvedge-httpd: {warning}"));
         return background::start();

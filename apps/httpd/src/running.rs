@@ -5,8 +5,11 @@
 //! worker takes them over between two requests. `running/hearing.rs` hears the signals and the
 //! commands.
 
+mod caches;
 mod hearing;
 mod limits;
+mod listening;
+mod lock;
 mod logs;
 mod server;
 mod worker;
@@ -14,22 +17,24 @@ mod worker;
 use crate::background::{self, PidFile, Reports};
 use crate::configuration::{ConfigurationFiles, OpenArchives, ProcessSettings};
 use crate::handlers::SharedParts;
-use crate::listeners::{self, Bound, Listeners};
+use crate::listeners;
 use crate::options::{Address, Log, Options};
 use crate::stack_choice::StackChoice;
 use crate::startup_error::StartupError;
 use crate::takeover::{HandedFiles, HandedName, Predecessor};
-use crate::{descriptors, prefork, privileges, reporting, systemd};
+use crate::{prefork, privileges, reporting, systemd};
 use hearing::hear;
 use limits::limited;
+use listening::Listening;
+use lock::lock;
 use logs::open_log;
 use selvedge_core::round_robin_over;
-use selvedge_http::{BlockCache, Config, DocumentRoot, Metrics, Reload, Routing, Severity, Stop, report};
+use selvedge_http::{DocumentRoot, Metrics, Reload, Routing, Severity, Stop, report};
 use selvedge_io::EventLoop;
 use selvedge_io::net::UnixListener;
 use selvedge_io::signal::{Signal, Signals, signals};
 use selvedge_sched::per_core;
-use server::{Changeable, Server, SiteKind, lock};
+use server::{Changeable, Server, SiteKind};
 use std::io::{self, Write};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
@@ -64,11 +69,11 @@ pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Re
     let mut none = HandedFiles::default();
     let handed = predecessor.as_mut().map_or(&mut none, |predecessor| &mut predecessor.files);
     let log = open_log(&options, &process, handed)?.map(Arc::new);
-    let config = config(&options, workers)?;
+    let config = limited(caches::sized(&options, workers, None)?, &options);
     selvedge_see::name_panics();
     let several = prefork::is_one_of_several();
-    let mut bound = bound(&options, stack.as_ref(), workers, handed)?;
-    let mut handing = std::mem::take(&mut bound.handing);
+    let mut listening = listening(&options, stack.as_ref(), workers, handed)?;
+    let mut handing = listening.handing();
     let mut control = match &process.control {
         Some(path) if !several => Some(listeners::bind_control(path, handed)?),
         _ => None,
@@ -88,13 +93,13 @@ pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Re
     let parts = Arc::new(SharedParts::default());
     let (site, routing, what) = site(content, &parts);
     pid_file.write()?;
-    announce(&what, &bound.urls, &options.log);
+    announce(&what, &listening.urls(), &options.log);
     reports.begin()?;
     relieve(predecessor.take(), takes_over);
     let watched = systemd::watchdog().map_or(0, |_| workers);
     let server = Server {
         site,
-        config,
+        config: config.clone(),
         stop: Stop::new(),
         reload: Reload::new(),
         nudge: Reload::new(),
@@ -104,7 +109,8 @@ pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Re
             program,
             routing: Mutex::new(routing),
             beats: (0..watched).map(|_| AtomicU64::new(0)).collect(),
-            urls: bound.urls.clone(),
+            listening: Mutex::new(listening),
+            caches: Mutex::new(config),
             is_stacked: stack.is_some(),
             log: Mutex::new(log),
             gate: Mutex::new(process.gate()),
@@ -113,10 +119,12 @@ pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Re
         }),
     };
     let socket = control.as_mut().and_then(|control| control.listeners[0].unix.pop()).or(commands);
-    hear_to_the_end(signals, socket, server.clone())?;
-    let ended = run_workers(&server, std::mem::take(&mut bound.listeners));
+    let heard = hear_to_the_end(signals, socket, server.clone()).map_err(StartupError::from);
+    let ended = heard.and_then(|()| run_workers(&server, workers));
+    // The OS thread that hears has the rest of the server for ever.
+    let mut listening = std::mem::take(&mut *lock(&server.shared.listening));
     if server.shared.handed_over.is_requested() {
-        bound.paths.leave();
+        listening.leave();
         pid_file.leave();
         control.iter_mut().for_each(|control| control.paths.leave());
     } else {
@@ -149,17 +157,9 @@ fn relieve(predecessor: Option<Predecessor>, takes_over: bool) {
     }
 }
 
-/// Runs a worker for each of the listeners, to the end of all.
-fn run_workers(server: &Server, listeners: Vec<Listeners>) -> Result<(), StartupError> {
-    let listeners: Vec<_> = listeners.into_iter().map(|one| Mutex::new(Some(one))).collect();
-    let ended = per_core(
-        listeners.len(),
-        |_| EventLoop::new(),
-        |index| {
-            let listeners = lock(&listeners[index]).take().unwrap_or_default();
-            worker(server.clone(), index, listeners)
-        },
-    );
+/// Runs the workers to the end of all.
+fn run_workers(server: &Server, workers: usize) -> Result<(), StartupError> {
+    let ended = per_core(workers, |_| EventLoop::new(), |index| worker(server.clone(), index));
     let log = lock(&server.shared.log).clone();
     if let Some(lost) = log.map(|log| log.lost_lines()).filter(|&lost| lost > 0) {
         report(Severity::Error, format_args!("{lost} lines of the access log were lost in all"));
@@ -167,29 +167,39 @@ fn run_workers(server: &Server, listeners: Vec<Listeners>) -> Result<(), Startup
     ended.map_err(StartupError::other)?.into_iter().collect()
 }
 
-/// The listeners: those of a predecessor or of systemd, or new ones. The kernel has all of them, or
-/// with a stack only the sockets of the file system.
-fn bound(
+/// Where the server listens: by the sockets of a predecessor or of systemd, or by new ones. The
+/// kernel has all of them, or with a stack only the sockets of the file system.
+fn listening(
     options: &Options,
     stack: Option<&StackChoice>,
     workers: usize,
     handed: &mut HandedFiles,
-) -> Result<Bound, StartupError> {
+) -> Result<Listening, StartupError> {
     let mut inherited = systemd::sockets()?;
     inherited.append(&mut handed.take(&HandedName::Inherited));
-    let bound = match inherited.is_empty() {
-        true => {
-            let is_kernels = |address: &&Address| stack.is_none() || matches!(address, Address::Unix(_));
-            let kernels: Vec<Address> = options.listen.iter().filter(is_kernels).cloned().collect();
-            listeners::bind(&kernels, options.unix_mode, workers, handed)
+    if !inherited.is_empty() {
+        let mut listening = Listening::new(workers, false);
+        let bound = listeners::inherited(inherited, workers);
+        let mut bound = bound.map_err(StartupError::naming("--listen"))?;
+        if let Some(stack) = stack {
+            bound.listen_by(stack, &options.listen).map_err(StartupError::naming("--stack"))?;
         }
-        false => listeners::inherited(inherited, workers),
-    };
-    let mut bound = bound.map_err(StartupError::naming("--listen"))?;
-    if let Some(stack) = stack {
-        bound.listen_by(stack, &options.listen).map_err(StartupError::naming("--stack"))?;
+        listening.add(None, bound);
+        return Ok(listening);
     }
-    Ok(bound)
+    let is_changeable = stack.is_none() && !prefork::is_one_of_several();
+    let mut listening = Listening::new(workers, is_changeable);
+    let is_kernels = |address: &&Address| stack.is_none() || matches!(address, Address::Unix(_));
+    for address in options.listen.iter().filter(is_kernels) {
+        let bound = listeners::bind(std::slice::from_ref(address), options.unix_mode, workers, handed);
+        listening.add(Some(address.clone()), bound.map_err(StartupError::naming("--listen"))?);
+    }
+    if let Some(stack) = stack {
+        let mut bound = listeners::bind(&[], None, workers, handed)?;
+        bound.listen_by(stack, &options.listen).map_err(StartupError::naming("--stack"))?;
+        listening.add(None, bound);
+    }
+    Ok(listening)
 }
 
 /// The site of all workers, its routes if it has some, and what a line for the user calls it.
@@ -236,23 +246,4 @@ fn hear_to_the_end(signals: Signals, socket: Option<UnixListener>, server: Serve
         }
     })?;
     Ok(())
-}
-
-/// The configuration of each of `workers` workers, with the process's descriptors shared out among
-/// them.
-fn config(options: &Options, workers: usize) -> Result<Config, StartupError> {
-    let is_direct = options.cache_direct > 0;
-    // A file that is read past the page cache has a second descriptor.
-    let for_each = if is_direct { 2 } else { 1 };
-    let cached = options.cache_files.saturating_mul(for_each);
-    let shares = descriptors::shares(options.listen.len(), workers, cached)?;
-    let config = Config {
-        validity: options.validity,
-        cache_files: shares.cache_files / for_each,
-        cache_bytes: options.cache_bytes,
-        blocks: is_direct.then(|| BlockCache::new(options.cache_direct)),
-        connections: shares.connections,
-        ..Config::default()
-    };
-    Ok(limited(config, options))
 }

@@ -82,7 +82,7 @@ pub struct BlockCache(Arc<SharedBlocks>);
 
 struct SharedBlocks {
     state: Mutex<BlockState>,
-    bytes_max: usize,
+    bytes_max: AtomicUsize,
     hits: AtomicU64,
     misses: AtomicU64,
     reads: AtomicU64,
@@ -197,7 +197,7 @@ impl BlockCache {
         let state = BlockState { shelf: Shelf::new(bytes_max), reading: HashMap::new() };
         BlockCache(Arc::new(SharedBlocks {
             state: Mutex::new(state),
-            bytes_max,
+            bytes_max: AtomicUsize::new(bytes_max),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
             reads: AtomicU64::new(0),
@@ -205,6 +205,23 @@ impl BlockCache {
             ahead: AtomicUsize::new(0),
             refused: Mutex::default(),
         }))
+    }
+
+    /// Makes the room `bytes_max` bytes large. The blocks that have no room any more leave, as for
+    /// others that come. Replies that send them go on.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::http::BlockCache;
+    ///
+    /// let blocks = BlockCache::new(512 << 20);
+    /// blocks.resize(256 << 20);
+    /// ```
+    pub fn resize(&self, bytes_max: usize) {
+        let mut evicted = Vec::new();
+        self.0.bytes_max.store(bytes_max, Relaxed);
+        self.state().shelf.resize(bytes_max, &mut evicted);
+        self.0.evicted.fetch_add(evicted.len() as u64, Relaxed);
     }
 
     /// What it has counted.
@@ -255,7 +272,7 @@ impl BlockCache {
     /// Begins to read those of the blocks `numbers` of `file` that are not there, as long as the
     /// reads ahead of all replies are few. The call must be made in a thread of a worker.
     pub(crate) fn read_ahead(&self, file: &Rc<CachedFile>, numbers: RangeInclusive<u64>) {
-        let most = self.0.bytes_max / AHEAD_SHARE / BLOCK_BYTES as usize;
+        let most = self.0.bytes_max.load(Relaxed) / AHEAD_SHARE / BLOCK_BYTES as usize;
         // The first block opens the file.
         if !file.is_settled() || file.direct.get().is_none() {
             return;

@@ -80,6 +80,9 @@ pub struct Site {
     /// Where its counters have the losses of its logs.
     losses: Option<Arc<LossesOfLogs>>,
     links: RefCell<Vec<Rc<Link>>>,
+    /// By which its caches are made and its connections bounded. At first it is the configuration
+    /// of `connecting`.
+    sizes: RefCell<Config>,
     /// Former logs, of which lines may still be on their way to the disk.
     old_logs: RefCell<Vec<Rc<WorkerLog>>>,
     /// The number of connections that have not passed the gate yet.
@@ -236,7 +239,7 @@ impl Site {
         let (Some(routes), Some(counters)) = (&self.routes, &self.counters) else { return };
         let mut routes = routes.borrow_mut();
         routes.routing = routing;
-        let responder = routes.responder(self.config(), counters.clone());
+        let responder = routes.responder(&self.sizes.borrow(), counters.clone());
         self.connecting.worker.state.borrow_mut().handler = Front::of_routes(responder);
     }
 
@@ -246,6 +249,15 @@ impl Site {
     /// had.
     pub fn set_limits(&self, config: &Config) {
         self.connecting.worker.set_terms(ConnectionTerms::of(config));
+    }
+
+    /// Makes the caches of each later [routing](Self::set_routing) by the `cache_files`,
+    /// `cache_bytes`, `memory_bytes` and `validity` of `config`, and has as many connections as its
+    /// `connections` at most. The rest of `config` means nothing here: a site keeps its blocks, and
+    /// [`BlockCache::resize`](crate::BlockCache::resize) changes how many they are.
+    pub fn set_caches(&self, config: &Config) {
+        let mut sizes = self.sizes.borrow_mut();
+        *sizes = Config { blocks: sizes.blocks.take(), ..config.clone() };
     }
 
     /// Sets the gate that later connections pass, or none. Only for a site that was made
@@ -291,6 +303,7 @@ impl Site {
 
     fn connecting(connecting: Connecting<Front>) -> Site {
         Site {
+            sizes: RefCell::new(connecting.worker.config.clone()),
             connecting,
             routes: None,
             counters: None,
@@ -301,10 +314,6 @@ impl Site {
             quiet_until: Cell::new(Time::default()),
             connections: WaitQueue::new(0),
         }
-    }
-
-    fn config(&self) -> &Config {
-        &self.connecting.worker.config
     }
 
     /// Serves one connection to its end. The future is the body of a connection thread. `peer` is
@@ -349,7 +358,7 @@ impl Site {
     ) -> io::Result<()> {
         while let Some(accepted) = before(accept(), stop.requested()).await {
             let (stream, peer) = accepted?;
-            while self.connections() >= self.config().connections && !stop.is_requested() {
+            while self.connections() >= self.sizes.borrow().connections && !stop.is_requested() {
                 let closed = self.close_idle();
                 self.report_full(closed > 0);
                 // A connection that is closed while it answers a request ends after the reply, so
@@ -411,7 +420,7 @@ impl Site {
             return;
         }
         self.quiet_until.set(now() + FULL_REPORT);
-        let most = self.config().connections;
+        let most = self.sizes.borrow().connections;
         let then = if closed { "idle ones are closed for new ones" } else { "new ones wait" };
         report(Severity::Warning, format_args!("a worker has {most} connections, as many as it may: {then}"));
     }
@@ -490,7 +499,7 @@ impl fmt::Debug for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Site")
             .field("front", &self.connecting.worker.state.borrow().handler)
-            .field("config", self.config())
+            .field("config", &self.sizes.borrow())
             .field("connections", &self.connections())
             .finish_non_exhaustive()
     }

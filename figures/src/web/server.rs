@@ -98,6 +98,8 @@ pub(crate) struct Running {
     charged: Charged,
     output: PathBuf,
     log: Option<PathBuf>,
+    /// Whether the log is a stream in which the server tells other things too.
+    log_is_stream: bool,
     answered: u64,
     in_flight: u64,
 }
@@ -117,7 +119,7 @@ pub(super) fn start(kind: Kind, log: Log, site: &Site) -> Result<Running, String
 ///
 /// As for [`start`].
 pub(super) fn start_under(words: &[String], kind: Kind, log: Log, site: &Site) -> Result<Running, String> {
-    start_as(&name(kind, log), log, site, &[pinned::SERVER_CPU], |set_up| {
+    let mut running = start_as(&name(kind, log), log, site, &[pinned::SERVER_CPU], |set_up| {
         let server = match kind {
             Kind::Selvedge => set_up.selvedge()?,
             Kind::NginxTuned => set_up.nginx(true)?,
@@ -130,7 +132,10 @@ pub(super) fn start_under(words: &[String], kind: Kind, log: Log, site: &Site) -
             }
         };
         Ok([words, &server].concat())
-    })
+    })?;
+    // It tells its address, its start and its end there.
+    running.log_is_stream = kind == Kind::Mighttpd;
+    Ok(running)
 }
 
 /// Starts the server that `configure` says, on `cpus`, and waits until it accepts connections.
@@ -183,6 +188,7 @@ pub(super) fn start_at(
         charged: Charged::Server,
         output: set_up.file("output"),
         log,
+        log_is_stream: false,
         answered: 0,
         in_flight: 0,
     };
@@ -474,12 +480,10 @@ impl Running {
         let Some(path) = &self.log else { return Ok(()) };
         let log = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let request = format!("\"GET {} HTTP/1.1\" 200 {} \"", file.path, file.bytes);
-        // Mighttpd tells its address, its start and its end in the same stream.
-        let is_stream = self.name == name(Kind::Mighttpd, Log::On);
         let mut lines = 0;
         for line in BufReader::new(log).lines() {
             let line = line.map_err(|error| format!("{}: {error}", path.display()))?;
-            if is_stream && !line.contains('"') {
+            if self.log_is_stream && !line.contains('"') {
                 continue;
             }
             if !line.contains(&request) {

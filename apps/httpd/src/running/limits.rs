@@ -1,6 +1,7 @@
 //! The limits of a server: [`limited`] at the start, and [`adopt`] when a reload changes them.
 
-use super::server::{Changeable, lock};
+use super::lock::lock;
+use super::server::Changeable;
 use crate::configuration::Loaded;
 use crate::options::Options;
 use selvedge_http::request::Limits;

@@ -1,6 +1,7 @@
 //! The logs of a server: [`open_log`] at the start, and [`NewLogs`] when a reload changes them.
 
-use super::server::{Changeable, lock};
+use super::lock::lock;
+use super::server::Changeable;
 use crate::background::{self, Reports};
 use crate::configuration::{Loaded, ProcessSettings};
 use crate::options::{Log, Options};

@@ -1,7 +1,10 @@
 //! [`Server`]: what all workers are made of, what changes while it runs, and what signals and
 //! commands make of it.
 
+use super::caches;
 use super::limits;
+use super::listening::{Listening, NewAddresses};
+use super::lock::lock;
 use super::logs::NewLogs;
 use crate::configuration::{self, ConfigurationFiles, ProcessSettings};
 use crate::control::Commands;
@@ -18,7 +21,7 @@ use selvedge_io::blocking;
 use selvedge_io::time::sleep;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// What all workers are made of.
@@ -62,17 +65,15 @@ pub(super) struct Changeable {
     pub(super) retires: AtomicBool,
     /// A count for each worker, which it raises as long as it runs, if systemd watches.
     pub(super) beats: Vec<AtomicU64>,
-    /// Where the server can be reached.
-    pub(super) urls: Vec<String>,
+    /// The sizes of the caches of each worker.
+    pub(super) caches: Mutex<Config>,
+    /// Where the server listens.
+    pub(super) listening: Mutex<Listening>,
     /// Whether its connections are in the process: no other process can take them over.
     pub(super) is_stacked: bool,
-    /// The options and the process as they were at the start, but the logs and the limits as they
-    /// are now: a reload changes nothing else of them.
+    /// The options and the process as they were at the start, but the addresses, the caches, the
+    /// logs and the limits as they are now: a reload changes nothing else of them.
     pub(super) started: Mutex<Option<(Options, ProcessSettings)>>,
-}
-
-pub(super) fn lock<T>(slot: &Mutex<T>) -> MutexGuard<'_, T> {
-    slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Server {
@@ -137,35 +138,62 @@ impl Server {
     /// Reads the configuration again, if there is one, and has all workers take it over.
     ///
     /// # Errors
-    /// The mistake in it, or the log that cannot be opened. Then all stays as it was.
+    /// The mistake in it, the address that cannot be bound, or the log that cannot be opened. Then
+    /// all stays as it was.
     pub(super) async fn reload(&self) -> Result<String, String> {
         let mut answer = String::new();
         if let SiteKind::Routes { source, metrics, .. } = &self.site {
             let (source, shared) = (source.clone(), self.shared.clone());
             let loaded = blocking(move || {
                 let loaded = configuration::load(&source)?;
+                let addresses = NewAddresses::bind(&shared.listening, &loaded)?;
+                let caches = {
+                    let (started, blocks) = (lock(&shared.started), lock(&shared.caches).blocks.clone());
+                    let workers = lock(&shared.listening).workers();
+                    let resized = |(before, _): &(Options, ProcessSettings)| {
+                        caches::resized(before, &loaded.options, workers, blocks)
+                    };
+                    started.as_ref().map(resized).transpose()?.flatten()
+                };
                 let logs = NewLogs::open(&shared, &loaded)?;
-                Ok::<_, StartupError>((loaded, logs))
+                Ok::<_, StartupError>((loaded, addresses, caches, logs))
             });
             let loaded = loaded.await.map_err(|error| error.to_string())?;
-            metrics.reloaded(loaded.is_ok());
-            let (loaded, logs) = loaded.map_err(|error| {
-                let why = error.message;
+            let begun =
+                loaded.map_err(|error| error.message).and_then(|(loaded, addresses, caches, logs)| {
+                    let Changeable { listening, handing, started, .. } = &*self.shared;
+                    let told = addresses.begin(&mut lock(listening), lock(handing).as_mut(), &loaded)?;
+                    if let (Some((options, _)), true) = (&mut *lock(started), told.is_some()) {
+                        options.listen.clone_from(&loaded.options.listen);
+                    }
+                    Ok((loaded, told.unwrap_or_default(), caches, logs))
+                });
+            metrics.reloaded(begun.is_ok());
+            let (loaded, told, caches, logs) = begun.inspect_err(|why| {
                 report(Severity::Error, format_args!("{why}; the server goes on as it was"));
-                why
             })?;
-            answer = format!("{} routes\n", loaded.routing.table().routes().count());
+            answer = format!("{} routes\n{told}", loaded.routing.table().routes().count());
             logs.begin(&self.shared, &loaded);
             limits::adopt(&self.shared, &loaded);
+            if let (Some(config), Some((options, _))) = (caches, &mut *lock(&self.shared.started)) {
+                caches::begin(&config, options, &loaded.options);
+                *lock(&self.shared.caches) = config;
+            }
             let started = lock(&self.shared.started);
-            if started
-                .as_ref()
-                .is_some_and(|(options, process)| (options, process) != (&loaded.options, &loaded.process))
-            {
-                answer += "what concerns listening, caches and the process takes an upgrade\n";
+            if let Some((options, process)) = &*started {
+                if options.listen != loaded.options.listen {
+                    answer +=
+                        "`listen` takes an upgrade with several processes, a stack or systemd's sockets\n";
+                }
+                let later = &Options { listen: options.listen.clone(), ..loaded.options.clone() };
+                if (options, process) != (later, &loaded.process) {
+                    answer +=
+                        "what concerns the process, or turns `cache.direct` on or off, takes an upgrade\n";
+                }
             }
             drop(started);
-            report(Severity::Notice, format_args!("the configuration was read again: {}", answer.trim_end()));
+            let told = answer.trim_end().replace('\n', "; ");
+            report(Severity::Notice, format_args!("the configuration was read again: {told}"));
             self.shared.parts.renew(loaded.routing.table(), &loaded.archives);
             *lock(&self.shared.routing) = Some(loaded.routing);
         }
@@ -183,7 +211,7 @@ impl Server {
 
     fn status(&self) -> String {
         let mut text = format!("process      {}\n", std::process::id());
-        for url in &self.shared.urls {
+        for url in lock(&self.shared.listening).urls() {
             text += &format!("address      {url}\n");
         }
         if let SiteKind::Routes { metrics, .. } = &self.site {

@@ -1,15 +1,17 @@
 //! [`worker`]: one worker of the server, with a site of its own.
 
 use super::limits::limited;
-use super::server::{Changeable, Server, SiteKind, lock};
+use super::listening::accept;
+use super::lock::lock;
+use super::server::{Changeable, Server, SiteKind};
 use crate::handlers::WorkerHandlers;
-use crate::listeners::Listeners;
 use crate::stacked::Acceptor;
 use crate::startup_error::StartupError;
 use crate::systemd;
 use selvedge_core::{detach_local, spawn_local};
 use selvedge_http::{Config, LogFile, Reload, Routes, Severity, Site, Stop, report};
 use selvedge_io::time::{sleep, timeout};
+use selvedge_scope::{Selected, select};
 use selvedge_site::Route;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -26,8 +28,8 @@ const RETIRE_LOOK: Duration = Duration::from_millis(500);
 ///
 /// # Errors
 /// A listener or the stack has failed.
-pub(super) async fn worker(server: Server, index: usize, listeners: Listeners) -> Result<(), StartupError> {
-    let Server { site, config, stop, reload, nudge, shared } = server;
+pub(super) async fn worker(server: Server, index: usize) -> Result<(), StartupError> {
+    let Server { site, config, stop, reload, nudge, shared } = server.clone();
     let log = lock(&shared.log).clone();
     let site = match site {
         SiteKind::Directory(tree) => Site::new(tree, config.clone(), log.clone()),
@@ -44,23 +46,24 @@ pub(super) async fn worker(server: Server, index: usize, listeners: Listeners) -
     if let (Some(period), Some(_)) = (systemd::watchdog(), shared.beats.get(index)) {
         detach_local(beat(shared.clone(), index, period));
     }
-    let mut acceptors = Vec::new();
-    for listener in listeners.tcp {
-        let (site, stop) = (site.clone(), stop.clone());
-        acceptors.push(spawn_local(async move { site.serve_tcp(listener, &stop).await }));
-    }
-    for listener in listeners.unix {
-        let (site, stop) = (site.clone(), stop.clone());
-        acceptors.push(spawn_local(async move { site.serve_unix(listener, &stop).await }));
-    }
-    let stack = match listeners.stack.map(|stack| stack.start(&site, &stop)).transpose()? {
-        Some((stack, more)) => {
+    let (mut acceptors, mut stack) = (Vec::new(), None);
+    let first = lock(&shared.listening).take(index);
+    for (mut listeners, closed) in first {
+        if let Some(own) = listeners.stack.take() {
+            let (started, more) = own.start(&site, &stop)?;
             acceptors.extend(more);
-            Some(stack)
+            stack = Some(started);
         }
-        None => None,
-    };
+        acceptors.extend(accept(&site, listeners, &closed, &stop));
+    }
+    let later = spawn_local(accept_later(server, index, site.clone()));
     let result = accepted(acceptors, &stop).await;
+    // All addresses of the start may be gone, and the server goes on at others.
+    let later = later.await.map_err(StartupError::other);
+    let result = match later {
+        Ok(later) => result.and(accepted(later, &stop).await),
+        Err(error) => result.and(Err(error)),
+    };
     while shared.retires.load(Relaxed) {
         if timeout(RETIRE_LOOK, site.retire()).await.is_ok() {
             break;
@@ -83,6 +86,26 @@ pub(super) async fn worker(server: Server, index: usize, listeners: Listeners) -
     result
 }
 
+/// Accepts from the sockets that the worker with the number `index` gets later, until the server
+/// stops. Then it closes all addresses. Returns the threads that accept.
+async fn accept_later(server: Server, index: usize, site: Rc<Site>) -> Vec<Acceptor> {
+    let (mut heard, mut acceptors) = (0, Vec::new());
+    loop {
+        let is_over = match select((server.reload.requested(&mut heard), server.stop.requested())).await {
+            Selected::First(()) => false,
+            Selected::Second(()) => true,
+        };
+        let more = lock(&server.shared.listening).take(index);
+        for (listeners, closed) in more {
+            acceptors.extend(accept(&site, listeners, &closed, &server.stop));
+        }
+        if is_over {
+            lock(&server.shared.listening).close();
+            return acceptors;
+        }
+    }
+}
+
 /// Gives the site new limits and routes, or none of its old contents, and a new log, after each
 /// reload. `config` and `log` are those of the site at first.
 async fn renew(
@@ -99,6 +122,7 @@ async fn renew(
             site.set_limits(&limited(config.clone(), options));
         }
         site.set_gate(lock(&shared.gate).clone());
+        site.set_caches(&lock(&shared.caches));
         let routing = lock(&shared.routing).clone();
         match routing {
             Some(routing) => site.set_routing(routing),

@@ -1,12 +1,16 @@
 //! A server under test, the real binary, and a client that sees every byte.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
+mod free_address;
+
+#[allow(unused_imports, reason = "as above")]
+pub(crate) use free_address::free_address;
+
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,22 +19,6 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 
 pub fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
-}
-
-/// An address of this machine at which nothing listens. Linux gives ports from 32,768 on to sockets
-/// that ask for any port, so no other test gets this one before it is used.
-pub fn free_address() -> SocketAddr {
-    const FIRST: u32 = 12_000;
-    const COUNT: u32 = 20_000;
-    static ASKED: AtomicU32 = AtomicU32::new(0);
-    loop {
-        // Each process begins elsewhere.
-        let at = std::process::id().wrapping_mul(101).wrapping_add(ASKED.fetch_add(1, Ordering::Relaxed));
-        let address = SocketAddr::from(([127, 0, 0, 1], (FIRST + at % COUNT) as u16));
-        if TcpListener::bind(address).is_ok() {
-            return address;
-        }
-    }
 }
 
 /// A directory to serve, with a few files.

@@ -1,7 +1,7 @@
 //! A server by its configuration as its operator has it: mistakes, reloads, commands, logs, users,
 //! daemons, several processes.
 
-use crate::common::{Server, free_address, log_lines, ms, site, start};
+use crate::common::{Server, free_address, let_settle, log_lines, ms, site, start};
 use crate::configured::{configured, httpd, output};
 use rustix::process::Signal;
 use std::fs;
@@ -172,8 +172,8 @@ fn a_reload_changes_logs() {
     assert!(content("errors").contains("the server goes on as it was"), "{}", content("errors"));
     assert_eq!(content("report").lines().count(), told);
     // The rest takes an upgrade, and the answer says so.
-    let caches = format!("{quiet}[cache]\nfiles = 7\n");
-    assert!(reload(&caches).unwrap().contains("listening, caches and the process"));
+    let process = format!("daemon = true\n{quiet}");
+    assert!(reload(&process).unwrap().contains("what concerns the process"));
     let errors = content("errors");
     assert!(!errors.contains("the configuration was read again"), "{errors}");
 }
@@ -223,6 +223,48 @@ fn a_reload_changes_limits() {
     slow.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab");
     assert_eq!(slow.reply().status, 405);
     slow.assert_end();
+}
+
+/// A reload changes the sizes of the caches, and the bytes of the former ones are given back. A
+/// connection that is open goes on.
+#[test]
+fn a_reload_changes_caches() {
+    let site = site();
+    // Blocks of files that have just been written are not kept.
+    let_settle();
+    let text = |cache: &str| {
+        let listen = "listen = ['127.0.0.1:0']\nworkers = 1\n";
+        format!("{listen}control = 'control'\n[[route]]\ndirectory = '.'\n[cache]\n{cache}")
+    };
+    let file = site.path().join("site.toml");
+    for (first, later, other_way, metric) in [
+        ("bytes = 100000\n", "bytes = 3000\n", "direct = 4194304\n", "selvedge_file_cache_bytes"),
+        ("direct = 8000000\n", "direct = 1000000\n", "direct = 0\n", "selvedge_block_cache_bytes"),
+    ] {
+        fs::write(&file, text(first)).unwrap();
+        let server = start(httpd(&[file.to_str().unwrap()]));
+        let mut kept = server.connect();
+        let mut bytes = || {
+            for path in ["big.bin", "middle.bin", "docs/", "", "ten.txt"] {
+                assert_eq!(kept.ask(&format!("GET /{path} HTTP/1.1\r\nHost: a\r\n\r\n")).status, 200);
+            }
+            let told = ctl(&file, "counters").unwrap();
+            let value = told.lines().find_map(|line| line.strip_prefix(metric)).unwrap_or("0");
+            value.trim().parse::<u64>().unwrap()
+        };
+        let most: u64 = later.trim().rsplit(' ').next().unwrap().parse().unwrap();
+        let before = bytes();
+        assert!(before > most, "{metric} {before}");
+        fs::write(&file, text(later)).unwrap();
+        assert_eq!(ctl(&file, "reload").unwrap(), "1 routes\n");
+        until("smaller caches", || (1..=most).contains(&bytes()));
+        fs::write(&file, text(other_way)).unwrap();
+        let answer = ctl(&file, "reload").unwrap();
+        assert!(answer.contains("turns `cache.direct` on or off"), "{answer}");
+        fs::write(&file, text(first)).unwrap();
+        ctl(&file, "reload").unwrap();
+        until("larger caches", || bytes() > most);
+    }
 }
 
 /// A reload changes how many connections an address may have, and which balancers are believed. The

@@ -18,6 +18,7 @@ mod php;
 mod probes;
 mod process;
 mod prometheus;
+mod readdressed;
 mod real_sites;
 mod several;
 mod stacked;

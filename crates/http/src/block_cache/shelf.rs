@@ -100,6 +100,17 @@ impl<K: Copy + Eq + Hash, V> Shelf<K, V> {
         }
     }
 
+    /// Makes the room `bytes_max` bytes large. The values that have no room any more go to
+    /// `evicted`.
+    pub(super) fn resize(&mut self, bytes_max: usize, evicted: &mut Vec<V>) {
+        self.bytes_max = bytes_max;
+        while self.bytes > self.bytes_max
+            && let Some(value) = self.evict()
+        {
+            evicted.push(value);
+        }
+    }
+
     /// Takes the value out that has to leave first; `None` if there is none.
     fn evict(&mut self) -> Option<V> {
         loop {

@@ -154,3 +154,25 @@ fn a_value_that_comes_back_is_kept() {
     (100..130).for_each(|key| shelf.insert(key, (), BYTES, &mut evicted));
     assert!(shelf.has(&0) && !shelf.has(&1) && !shelf.has(&100));
 }
+
+#[test]
+fn a_smaller_room_sends_values_away() {
+    let (mut shelf, mut evicted) = (Shelf::new(10 * BYTES), Vec::new());
+    for key in 0..10u64 {
+        shelf.insert(key, key, BYTES, &mut evicted);
+    }
+    // Two that are asked for often stay.
+    for key in [0, 7, 0, 7, 0, 7] {
+        assert_eq!(shelf.get(&key), Some(&key));
+    }
+    shelf.resize(3 * BYTES + 1, &mut evicted);
+    assert_eq!((shelf.bytes(), evicted.len()), (3 * BYTES, 7));
+    assert!(shelf.has(&0) && shelf.has(&7) && !shelf.has(&1));
+    shelf.insert(11, 11, BYTES, &mut evicted);
+    assert_eq!((shelf.bytes(), evicted.len()), (3 * BYTES, 8));
+    shelf.resize(10 * BYTES, &mut evicted);
+    shelf.insert(12, 12, BYTES, &mut evicted);
+    assert_eq!((shelf.bytes(), evicted.len()), (4 * BYTES, 8));
+    shelf.resize(0, &mut evicted);
+    assert_eq!((shelf.bytes(), evicted.len()), (0, 12));
+}
