@@ -53,6 +53,8 @@ pub(super) struct Changeable {
     pub(super) program: PathBuf,
     /// What the handlers of all workers share.
     pub(super) parts: Arc<SharedParts>,
+    /// Held by the reload that is being made.
+    pub(super) reloading: selvedge_sync::Mutex<()>,
     /// Thrown when another process has taken over.
     pub(super) handed_over: Stop,
     /// The routes of a site with routes.
@@ -142,6 +144,7 @@ impl Server {
     /// all stays as it was.
     pub(super) async fn reload(&self) -> Result<String, String> {
         let mut answer = String::new();
+        let _one_at_a_time = self.shared.reloading.lock().await;
         if let SiteKind::Routes { source, metrics, .. } = &self.site {
             let (source, shared) = (source.clone(), self.shared.clone());
             let loaded = blocking(move || {

@@ -37,15 +37,15 @@ fn get_at(address: SocketAddr) -> u16 {
 #[test]
 fn addresses_come_and_go() {
     for workers in [1, 3] {
-        let site = site();
-        let (server, file) = serve(site.path(), &["127.0.0.1:0"], workers);
+        let (site, first) = (site(), free_address().to_string());
+        let (server, file) = serve(site.path(), &[&first], workers);
         let (mut kept, mut download) = (server.connect(), server.connect());
         assert_eq!(kept.ask(GET).status, 200);
         download.send("GET /big.bin HTTP/1.1\r\nHost: a\r\n\r\n");
         download.wait_for_reply();
         let (other, path) = (free_address(), site.path().join("socket"));
         let unix = format!("unix:{}", path.display());
-        listen_at(&file, &["127.0.0.1:0", &other.to_string(), &unix], workers);
+        listen_at(&file, &[&first, &other.to_string(), &unix], workers);
         let answer = ctl(&file, "reload").unwrap();
         assert_eq!(answer, format!("1 routes\nnow at http://{other}/\nnow at {unix}\n"));
         // The kernel spreads connections over the workers.
@@ -72,8 +72,7 @@ fn addresses_come_and_go() {
         assert!(!ctl(&file, "status").unwrap().contains(&server.address.to_string()));
 
         // The first one comes back, and a server that stops closes what came later.
-        let again = server.address.to_string();
-        listen_at(&file, &[&again, &other.to_string()], workers);
+        listen_at(&file, &[&first, &other.to_string()], workers);
         ctl(&file, "reload").unwrap();
         assert_eq!((get_at(server.address), get_at(other), kept.ask(GET).status), (200, 200, 200));
         server.signal(Signal::TERM);
@@ -101,6 +100,24 @@ fn an_address_that_cannot_be_bound_refuses_the_reload() {
     listen_at(&file, &[&free.to_string()], 2);
     ctl(&file, "reload").unwrap();
     assert_eq!(get_at(free), 200);
+}
+
+/// Several reloads at one moment are made one after another: each finds what the former has bound.
+#[test]
+fn reloads_at_one_moment() {
+    let site = site();
+    let (server, file) = serve(site.path(), &["127.0.0.1:0"], 2);
+    for _ in 0..10 {
+        let other = free_address();
+        listen_at(&file, &["127.0.0.1:0", &other.to_string()], 2);
+        let answers = std::thread::scope(|scope| {
+            let reloads = [(); 4].map(|()| scope.spawn(|| ctl(&file, "reload").unwrap()));
+            server.signal(Signal::HUP);
+            reloads.map(|reload| reload.join().unwrap())
+        });
+        assert!(answers.iter().all(|answer| answer.starts_with("1 routes\n")), "{answers:?}");
+        assert_eq!((get_at(other), get_at(server.address)), (200, 200));
+    }
 }
 
 /// The process that takes over gets the addresses of the last reload, and no other.
