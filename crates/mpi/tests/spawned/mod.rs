@@ -310,8 +310,8 @@ fn deaths(kind: &str, moments: u64, job: impl Fn(&str, usize, Option<u64>) -> (b
     let report = JobReport::of(|| job("lossofroot", 3, None));
     failed += report.judged(kind, "a root that is killed", report.count(" goes on") == 2);
     for number in 0..moments {
-        // Each rank is killed in one third of the jobs.
-        let wait = 30_000 * number / moments / 3 * 3 + number % 3;
+        // The moments are closest at the begin. Each rank is killed in one third of the jobs.
+        let wait = 30_000 * number * number / (moments * moments) / 3 * 3 + number % 3;
         let report = JobReport::of(|| job("cut", 3, Some(wait)));
         let name = format!("a rank killed {wait} us after the begin of a spawn");
         failed += report.judged(kind, &name, report.count(" goes on") == 2);
