@@ -26,7 +26,7 @@ use crate::intercommunicator::InterCommunicator;
 use crate::job::{JobLink, JobRank};
 use crate::mailbox::Mailbox;
 use crate::payload::Value;
-use crate::processes::{JobSegment, ProcessRank};
+use crate::processes::{JobSegment, LocalJob, ProcessRank};
 use crate::tag::Tag;
 use crate::threads::RankThreads;
 use std::collections::HashMap;
@@ -183,13 +183,14 @@ pub(crate) enum JoinWay {
     /// All ranks are threads of this process.
     Here(JoinedWorlds),
     /// Each rank takes its seat in a job over shared memory, in which the first group has this
-    /// number of ranks.
-    Segment { segment: Arc<JobSegment>, first: usize },
+    /// number of ranks. The rank `leader` of this group meets the leader of the other one.
+    Segment { segment: Arc<JobSegment>, first: usize, leader: usize },
 }
 
-/// What a root tells its group: the number of an entry in the table, or the path of a segment and
-/// the number of ranks of the first group. Or whether it is not supported, and what has failed.
-type ToldWay = Result<(Option<u64>, String, u64), (bool, String)>;
+/// What a root tells its group: the number of an entry in the table, or the path of a segment, the
+/// number of ranks of the first group, and the leader of this group. Or whether it is not
+/// supported, and what has failed.
+type ToldWay = Result<(Option<u64>, String, u64, u64), (bool, String)>;
 
 /// What roots have made for ranks of this process, until every rank of their group has taken it.
 static MADE: Mutex<Option<HashMap<u64, JoinedWorlds>>> = Mutex::new(None);
@@ -230,18 +231,19 @@ pub(crate) async fn sides(
     is_first: bool,
     own: Option<Result<JoinWay, Error>>,
 ) -> Result<InterCommunicator, Error> {
-    let (mut shown, mut kept, mut failed, mut told) = (None, None, None, None);
+    let (mut shown, mut expected, mut failed, mut told) = (None, None, None, None);
     match own {
         Some(Ok(JoinWay::Here(joined))) => {
             joined.tie(communicator, is_first);
             let entry = Shown::new(joined);
-            told = Some(Value(Ok((Some(entry.0), String::new(), 0))));
+            told = Some(Value(Ok((Some(entry.0), String::new(), 0, 0))));
             shown = Some(entry);
         }
-        Some(Ok(JoinWay::Segment { segment, first })) => {
-            told = Some(Value(Ok((None, segment.path(), first as u64))));
-            // The others open it by the descriptor of this process.
-            kept = Some(segment);
+        Some(Ok(JoinWay::Segment { segment, first, leader })) => {
+            told = Some(Value(Ok((None, segment.path(), first as u64, leader as u64))));
+            // The others open it by the descriptor of this process, so it is kept until they have.
+            let begin = if is_first { 0 } else { first };
+            expected = Some(ExpectedGroup::new(segment, begin..begin + communicator.size()));
         }
         Some(Err(error)) => {
             let is_unsupported = error.class() == ErrorClass::Unsupported;
@@ -255,7 +257,7 @@ pub(crate) async fn sides(
         return Err(error);
     }
     let join = |text: String| call.error(ErrorClass::Join, text);
-    let (number, path, first) = told.map_err(|(is_unsupported, text)| {
+    let (number, path, first, leader) = told.map_err(|(is_unsupported, text)| {
         let class = if is_unsupported { ErrorClass::Unsupported } else { ErrorClass::Join };
         call.error(class, format!("on rank {root}: {text}"))
     })?;
@@ -267,33 +269,67 @@ pub(crate) async fn sides(
             let seat = JoinedSeat { home: communicator.mailbox().clone(), process: None };
             joined.groups.side(is_first, communicator.rank(), Some(seat))
         }
-        None => in_segment(&mut round, call, communicator, is_first, path, first as usize).await?,
+        None => {
+            let numbers = (first as usize, leader as usize);
+            in_segment(&mut round, call, communicator, is_first, path, numbers).await?
+        }
     };
+    if let Some(expected) = expected {
+        expected.has_come();
+    }
     round.end().await?;
-    drop((shown, kept));
+    drop(shown);
     Ok(side)
 }
 
-/// Takes the seat of this rank in the job of both groups, as all ranks of the group do.
+/// A group of ranks that the other group of a job expects. If this value goes before
+/// [`has_come`](Self::has_come), the other group hears that these ranks have failed. So it does not
+/// wait for ever when a rank has ended in the middle of the call, or the call was given up.
+struct ExpectedGroup {
+    segment: Arc<JobSegment>,
+    /// The numbers of its ranks in the job. None of them if the group has come.
+    ranks: Range<usize>,
+}
+
+impl ExpectedGroup {
+    fn new(segment: Arc<JobSegment>, ranks: Range<usize>) -> ExpectedGroup {
+        ExpectedGroup { segment, ranks }
+    }
+
+    fn has_come(mut self) {
+        self.ranks = 0..0;
+    }
+}
+
+impl Drop for ExpectedGroup {
+    fn drop(&mut self) {
+        let job = LocalJob::of(self.segment.clone());
+        self.ranks.clone().for_each(|rank| job.departed(rank));
+    }
+}
+
+/// Takes the seat of this rank in the job of both groups, as all ranks of the group do. The numbers
+/// are how many ranks the first group has, and the leader of this group.
 async fn in_segment(
     round: &mut CollectiveRound,
     call: CallSite,
     communicator: &Communicator,
     is_first: bool,
     path: String,
-    first: usize,
+    (first, leader): (usize, usize),
 ) -> Result<InterCommunicator, Error> {
     let (me, size) = (communicator.rank(), communicator.size());
     let begin = if is_first { 0 } else { first };
     let joined = ProcessRank::join_worlds(path, begin + me).map_err(|error| error.to_string());
     let told = joined.as_ref().err().cloned();
+    let expected = joined
+        .as_ref()
+        .ok()
+        .map(|joined| ExpectedGroup::new(joined.job.link().segment().clone(), begin..begin + size));
     let all = round.allgather(Value(told)).await?;
     if let Some((rank, text)) =
         all.into_iter().enumerate().find_map(|(rank, Value(told))| Some((rank, told?)))
     {
-        if let Ok(joined) = &joined {
-            joined.stay_away(begin..begin + size);
-        }
         return Err(call.error(ErrorClass::Join, format!("rank {rank} cannot join: {text}")));
     }
     let joined = joined.expect("no rank has failed");
@@ -304,31 +340,40 @@ async fn in_segment(
     let joined = Arc::new(joined);
     let seat = JoinedSeat { home: communicator.mailbox().clone(), process: Some(joined.clone()) };
     let side = groups.side(is_first, me, Some(seat));
-    let waited = joined.clone();
-    communicator
-        .mailbox()
-        .wait_before_end(Box::pin(async move { waited.finish().await.map_err(|error| error.to_string()) }));
     let mut met = None;
-    if me == 0 {
-        met = Some(Value(leaders_meet(&side).await.err().map(|error| error.to_string())));
+    if me == leader {
+        met = Some(Value(leaders_meet(&side, 0).await.err().map(|error| error.to_string())));
     }
-    let Value(met) = round.bcast(0, met).await?;
+    let Value(met) = round.bcast(leader, met).await?;
     if let Some(text) = met {
         return Err(call.error(ErrorClass::Join, format!("the other group does not come: {text}")));
     }
     joined.watch_others().map_err(|error| call.error(ErrorClass::Join, error.to_string()))?;
+    // After a failure the run waits for nothing: the root may be killed, and its processes with it,
+    // and no other process would tell that these have ended.
+    let waited = joined.clone();
+    communicator
+        .mailbox()
+        .wait_before_end(Box::pin(async move { waited.finish().await.map_err(|error| error.to_string()) }));
+    if let Some(expected) = expected {
+        expected.has_come();
+    }
     Ok(side)
 }
 
 /// The leaders of both groups tell one another that the ranks of their groups have taken their
-/// seats: from then on each can be watched.
+/// seats: from then on each can be watched. The leader of the other group has the number `other`
+/// there.
+///
+/// The leader of ranks that spawn is the root. It hears of the ends of the processes that it has
+/// started, and these end with it. So neither leader waits for one that has been killed.
 ///
 /// # Errors
 /// If the other leader has ended.
-pub(crate) async fn leaders_meet(side: &InterCommunicator) -> Result<(), Error> {
+pub(crate) async fn leaders_meet(side: &InterCommunicator, other: usize) -> Result<(), Error> {
     let nothing_else = Tag::MAX;
-    side.send(0, nothing_else, ()).await?;
-    side.recv::<()>(0, nothing_else).await.map(drop)
+    side.send(other, nothing_else, ()).await?;
+    side.recv::<()>(other, nothing_else).await.map(drop)
 }
 
 /// # Errors

@@ -25,12 +25,10 @@ use crate::job_header::{HeaderTail, JobHeader};
 use crate::libmpi::{
     Collective, Comm, CommListener, FRAME_MAX, MessageLoop, MpiError, MpiMemory, OfferedFrame, Received,
 };
-use crate::processes::{Doorbells, JobSegment, RANKS_MAX, segment_path};
+use crate::processes::{Doorbells, JobSegment, RANKS_MAX, segment_path, this_machine};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use selvedge_core::internal::CallUnderWay;
 use std::error::Error;
-use std::fs;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The shortest message of which the bytes are lent to the receiver: one that fits into no frame
@@ -85,7 +83,7 @@ impl LaunchedRank {
 /// be rung.
 async fn doorbells(comm: &Comm) -> Result<Option<Doorbells>, MpiError> {
     // Each step is a collective call, so all ranks make all of them, whatever fails in one.
-    let machines = of_all(comm, &[machine(), u64::from(std::process::id())]).await?;
+    let machines = of_all(comm, &[this_machine(), u64::from(std::process::id())]).await?;
     let here = |rank: usize| machines[rank][0] != 0 && machines[rank][0] == machines[comm.rank()][0];
     let neighbours: Vec<usize> = (0..comm.size()).filter(|&rank| here(rank)).collect();
     let own = neighbours.iter().position(|&rank| rank == comm.rank());
@@ -134,16 +132,6 @@ async fn of_all<const N: usize>(comm: &Comm, own: &[u64; N]) -> Result<Vec<[u64;
     let collected = comm.collective(Collective::Allgather, MpiMemory::from(own.to_vec())).await?;
     let all = collected.received.and_then(|received| received.into_vec::<u64>().ok());
     Ok(all.expect("each rank gives numbers").as_chunks::<N>().0.to_vec())
-}
-
-/// A number that two processes have in common if they are on one machine and see each other's
-/// descriptors. 0 where that is not known.
-fn machine() -> u64 {
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id");
-    let (Ok(boot), Ok(processes)) = (boot, fs::read_link("/proc/self/ns/pid")) else { return 0 };
-    let mut hasher = DefaultHasher::new();
-    (boot, processes).hash(&mut hasher);
-    hasher.finish().max(1)
 }
 
 impl JobLink for CommLink {

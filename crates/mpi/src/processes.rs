@@ -9,6 +9,7 @@
 //! | file | what |
 //! |---|---|
 //! | `local_job.rs`, `started.rs` | starting the processes, and watching them |
+//! | `machine.rs` | whether two processes are on one machine |
 //! | `segment.rs` | the shared memory, and what is where in it |
 //! | `ring.rs` | bytes from one process to another: the protocol |
 //! | `bell.rs` | waking a process that sleeps: the protocol |
@@ -30,6 +31,7 @@ mod doorbells;
 mod lending;
 mod loan;
 mod local_job;
+mod machine;
 mod peer_watch;
 mod primitives;
 mod process_rank;
@@ -41,7 +43,8 @@ mod started;
 pub(crate) use doorbells::Doorbells;
 pub(crate) use lending::{BorrowedBytes, LOAN_BYTES, LentBytes};
 pub use local_job::LocalJob;
-pub(crate) use local_job::RankSeat;
+pub(crate) use local_job::{ParentRanks, RankSeat};
+pub(crate) use machine::this_machine;
 pub(crate) use process_rank::ProcessRank;
 pub(crate) use segment::{JobSegment, RANKS_MAX, segment_path};
 pub(crate) use started::StartedRanks;

@@ -7,7 +7,8 @@ use crate::error::{CallSite, Error, ErrorClass};
 use crate::intercommunicator::InterCommunicator;
 use crate::job::on_an_os_thread;
 use crate::joined::{JoinWay, JoinedWorlds, ParentSide, check_all_here, sides};
-use crate::processes::{LocalJob, StartedRanks};
+use crate::payload::Value;
+use crate::processes::{LocalJob, ParentRanks, StartedRanks, this_machine};
 use crate::running::run_spawned;
 use std::fmt::Display;
 use std::process::Command;
@@ -99,14 +100,31 @@ impl Communicator {
     /// each new rank.
     ///
     /// The program calls [`run`](crate::run()), and so is the one rank of its world that it was
-    /// started as; [`parent`](Self::parent) of that world is the other side. The messages of the
-    /// intercommunicator go through shared memory, whatever the engine of this communicator. The
-    /// program is of the same build of Selvedge. The run of the root does not end before the
-    /// processes have ended, and is a failure if one of them fails.
+    /// started as; [`parent`](Self::parent) of that world is the other side. The program is of the
+    /// same build of Selvedge. The run of the root does not end before the processes have ended,
+    /// and is a failure if one of them fails.
+    ///
+    /// # Under the launcher of an MPI
+    /// The call is the same there, with every MPI library, and makes no call of the library: the
+    /// process of the root starts the processes, and the messages of the intercommunicator and of
+    /// the new world go through shared memory. The new ranks are no ranks of the launcher's job:
+    /// their world has shared memory as its engine, and they may spawn others. They inherit the
+    /// environment of the root, the launcher's variables too, and its binding to CPUs, and must not
+    /// start MPI by themselves.
+    ///
+    /// # When a process ends
+    /// A process that ends before its rank has returned is an error for the ranks of both groups
+    /// that wait for it. If the process of the root ends, the system kills the processes that it
+    /// has started. A launcher that ends its job when a rank has died ends the root too, and so the
+    /// new processes. If a rank dies in the middle of the call, the call may be an error on the
+    /// other ranks. [`run`](crate::run()) is an error in the new processes then.
     ///
     /// # Errors
-    /// As for [`bcast`](Self::bcast). If a program cannot be started, or ends before it is a rank.
-    /// If a rank of this communicator runs on another machine. Both groups have at most 512 ranks.
+    /// As for [`bcast`](Self::bcast). If the ranks of this communicator run on several machines,
+    /// the class is [`Unsupported`](crate::ErrorClass::Unsupported) on all of them, and no process
+    /// is started; the ranks of one machine can spawn. If a program cannot be started, or ends
+    /// before it is a rank, the class is [`Join`](crate::ErrorClass::Join). Both groups have at
+    /// most 512 ranks.
     ///
     /// # Panics
     /// With 0 new ranks.
@@ -146,7 +164,12 @@ impl Communicator {
         assert!(ranks > 0, "at least one rank is spawned");
         let call = self.call("spawn_program");
         async move {
-            let round = CollectiveRound::begin(self, call, CollectiveKind::SpawnProgram, root)?;
+            let mut round = CollectiveRound::begin(self, call, CollectiveKind::SpawnProgram, root)?;
+            let machines = round.allgather(Value(this_machine())).await?;
+            if let Some(rank) = machines.iter().position(|Value(it)| *it != machines[root].0) {
+                round.end().await?;
+                return Err(call.error(ErrorClass::Unsupported, apart(rank, root)));
+            }
             let own = (self.rank() == root).then(|| self.started(call, ranks, command));
             sides(round, call, self, root, true, own).await
         }
@@ -159,12 +182,12 @@ impl Communicator {
         ranks: usize,
         command: impl Fn(usize) -> Command,
     ) -> Result<JoinWay, Error> {
-        let parents = self.size();
+        let (parents, root) = (self.size(), self.rank());
         let job = LocalJob::new(parents + ranks)
             .map_err(|error| call.error(ErrorClass::Join, error.to_string()))?;
         let started = StartedRanks::start(&job, parents..parents + ranks, |rank| {
             let mut command = command(rank - parents);
-            let (name, value) = job.spawned_variable(rank, parents);
+            let (name, value) = job.spawned_variable(rank, ParentRanks { size: parents, root });
             command.env(name, value);
             command
         });
@@ -176,7 +199,7 @@ impl Communicator {
                 Err(error) => Err(format!("rank {} could not be started: {error}", rank - parents)),
             })
         }));
-        Ok(JoinWay::Segment { segment: job.segment().clone(), first: parents })
+        Ok(JoinWay::Segment { segment: job.segment().clone(), first: parents, leader: root })
     }
 
     /// The intercommunicator to the ranks that have [spawned](Self::spawn) this one: of the world
@@ -186,4 +209,13 @@ impl Communicator {
     pub fn parent(&self) -> Option<InterCommunicator> {
         self.kept_values().get::<ParentSide>().map(|side| side.0.clone())
     }
+}
+
+/// Why a rank of another machine than the root keeps a communicator from spawning processes.
+fn apart(rank: usize, root: usize) -> String {
+    format!(
+        "rank {rank} is on another machine than the root, rank {root}, and new processes share memory \
+         with every rank that spawns them: the ranks of one machine can spawn, or the job is started \
+         with more ranks"
+    )
 }

@@ -13,7 +13,7 @@ use crate::job::{JobLink, JobRank, on_an_os_thread};
 use crate::joined::{JoinedGroups, leaders_meet};
 use crate::launched::LaunchedRank;
 use crate::libmpi::Launched;
-use crate::processes::{LocalJob, ProcessRank, RankSeat, StartedRanks};
+use crate::processes::{LocalJob, ParentRanks, ProcessRank, RankSeat, StartedRanks};
 use crate::running::{RankEnds, RunningRank, run_rank};
 use crate::threads::RankThreads;
 use selvedge_scope::scope;
@@ -345,8 +345,8 @@ where
     let failure = |error| RanksError { ranks: vec![(seat.rank, Cause::Engine(error))] };
     let rank = ProcessRank::join(seat).map_err(failure)?;
     let world = match seat.parents {
-        0 => Communicator::world(rank.job.clone(), seat.rank),
-        parents => spawned_world(&rank, parents).await.map_err(failure)?,
+        None => Communicator::world(rank.job.clone(), seat.rank),
+        Some(parents) => spawned_world(&rank, parents).await.map_err(failure)?,
     };
     let result = run_in_job(&rank.job, world, checks_collectives, body).await;
     let finished = rank.finish().await;
@@ -355,19 +355,19 @@ where
     Ok(values)
 }
 
-/// The world of a process that a world of this number of ranks has spawned.
+/// The world of a process that these ranks have spawned.
 async fn spawned_world(
     rank: &ProcessRank,
-    parents: usize,
+    parents: ParentRanks,
 ) -> Result<Communicator, Box<dyn Error + Send + Sync>> {
-    let groups = JoinedGroups::new(rank.job.clone(), parents);
+    let groups = JoinedGroups::new(rank.job.clone(), parents.size);
     groups.begin(rank.job.rank());
-    let world = groups.spawned_world(rank.job.rank() - parents);
+    let world = groups.spawned_world(rank.job.rank() - parents.size);
     world.barrier().await?; // all have taken their ranks
     let mut met = None;
     if world.rank() == 0 {
         let parent = world.parent().expect("the rank was spawned");
-        met = leaders_meet(&parent).await.err().map(|error| error.to_string());
+        met = leaders_meet(&parent, parents.root).await.err().map(|error| error.to_string());
     }
     if let Some(text) = world.bcast(0, || met).await? {
         return Err(text.into());

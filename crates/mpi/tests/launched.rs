@@ -8,6 +8,7 @@ mod cluster;
 #[path = "suite/conformance/mod.rs"]
 mod conformance;
 mod installed;
+mod spawned;
 
 use cluster::Cluster;
 use conformance::all;
@@ -16,7 +17,7 @@ use rustix::process::{Pid, Signal, getpid, kill_process};
 use selvedge_core::sleep;
 use selvedge_io::EventLoop;
 use selvedge_mpi::processes::LocalJob;
-use selvedge_mpi::{Communicator, Error, ErrorClass, Functions, InterRoot, Port, Ranks, op};
+use selvedge_mpi::{Communicator, Error, ErrorClass, Functions, Port, Ranks, op};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -52,15 +53,13 @@ fn main() -> ExitCode {
         Ok("checked") => run_with(Ranks::new(1).checked(), a_mismatch),
         Ok("recovery") => run(a_recovery),
         Ok("builds") => run(other_builds),
-        Ok("spawner") => run(spawns_programs),
-        Ok("spawned") => run(is_spawned),
         Ok("server") => run(serves_other_worlds),
         Ok("client") => run(asks_another_world),
         Ok("relay") => {
             cluster::relay();
             ExitCode::SUCCESS
         }
-        Ok(other) => panic!("no program is called {other}"),
+        Ok(other) => spawned::program(other).unwrap_or_else(|| panic!("no program is called {other}")),
         Err(_) => start_jobs(),
     }
 }
@@ -276,67 +275,6 @@ fn starts_itself() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Two ranks spawn three processes, twice. Those of the second time do not all end well.
-async fn spawns_programs(world: Communicator) -> Result<(), Error> {
-    assert!(world.parent().is_none());
-    let command = |_| itself("spawned");
-    for ends_well in [true, false] {
-        let spawned = world.spawn_program(1, 3, command).await?;
-        assert_eq!((spawned.rank(), spawned.size(), spawned.remote_size()), (world.rank(), 2, 3));
-        let sum = spawned.reduce(InterRoot::Here(0), || 0_usize, op::sum).await?;
-        assert_eq!(sum, (world.rank() == 0).then_some(1 + 2 + 3));
-        // Longer than a ring.
-        spawned.send_slice(2, (), &vec![world.rank() as u64; 50_000]).await?;
-        let (echo, _) = spawned.recv_vec::<u64>(2, ()).await?;
-        assert_eq!(echo, vec![world.rank() as u64; 50_000]);
-        let all = spawned.merge(false).await?;
-        assert_eq!((all.rank(), all.size()), (world.rank(), 5));
-        assert_eq!(all.allreduce(1 << all.rank(), op::sum).await?, 31);
-        let ends = all.bcast(0, || ends_well).await?;
-        assert_eq!(ends, ends_well);
-        if !ends_well {
-            let error = spawned.recv::<u8>(1, ()).await.unwrap_err();
-            assert_eq!(error.class(), ErrorClass::Ended, "{error}");
-            assert!(error.to_string().contains("rank 1 has failed"), "{error}");
-        } else {
-            spawned.disconnect().await?;
-            let error = all.recv::<u8>(2, ()).await.unwrap_err();
-            assert_eq!(error.class(), ErrorClass::Ended, "{error}");
-        }
-    }
-    let error = world.spawn_program(0, 1, |_| Command::new("/no/such/program")).await.unwrap_err();
-    assert_eq!(error.class(), ErrorClass::Join, "{error}");
-    println!("rank {} has spawned", world.rank());
-    Ok(())
-}
-
-/// A process that was spawned.
-async fn is_spawned(world: Communicator) -> Result<(), Error> {
-    let parent = world.parent().expect("the rank was spawned");
-    assert_eq!((world.size(), parent.remote_size()), (3, 2));
-    assert_eq!(world.allreduce(1 << world.rank(), op::sum).await?, 7);
-    parent.reduce(InterRoot::There(0), || world.rank() + 1, op::sum).await?;
-    if world.rank() == 2 {
-        for from in 0..2 {
-            let (elements, _) = parent.recv_vec::<u64>(from, ()).await?;
-            parent.send_slice(from, (), &elements).await?;
-        }
-    }
-    let all = parent.merge(true).await?;
-    assert_eq!(all.rank(), 2 + world.rank());
-    assert_eq!(all.allreduce(1 << all.rank(), op::sum).await?, 31);
-    if all.bcast(0, || false).await? {
-        parent.disconnect().await?;
-        // The parents have left, and the world is as it was.
-        assert_eq!(world.allreduce(1 << world.rank(), op::sum).await?, 7);
-    } else if world.rank() == 1 {
-        // No destructor runs.
-        std::process::exit(3);
-    }
-    println!("spawned rank {} ends", world.rank());
-    Ok(())
-}
-
 /// Serves two worlds of other jobs, of which the second one breaks off.
 async fn serves_other_worlds(world: Communicator) -> Result<(), Error> {
     let path = std::env::var(SOCKET).expect("the job sets it");
@@ -416,6 +354,7 @@ fn start_jobs() -> ExitCode {
         failed += start_jobs_with(&mpi.to_string(), |program, ranks| {
             output(vec![wrapped(mpi, &[], ranks, itself(program))], |_| {})
         });
+        failed += spawned::over_mpi(mpi);
         if let Some(options) = mpi.bears_deaths {
             failed += deaths(mpi, options);
         }
@@ -444,12 +383,16 @@ fn on_two_hosts(all: &[Installed]) -> usize {
             println!("{mpi}: no job ran on two hosts, because it has UCX alone");
             continue;
         }
+        let job = |program| {
+            let program = itself(program);
+            let mut job = cluster.job(mpi);
+            job.arg(program.get_program());
+            job.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            output(vec![job], |_| {})
+        };
+        failed += spawned::on_two_hosts(mpi, job("apart"));
         let before = cluster.frames();
-        let program = itself("cases");
-        let mut job = cluster.job(mpi);
-        job.arg(program.get_program());
-        job.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        let (succeeded, text) = output(vec![job], |_| {});
+        let (succeeded, text) = job("cases");
         failed += count_cases(&format!("{mpi}, two hosts"), 2, succeeded, &text);
         let frames = cluster.frames() - before;
         println!("{mpi}: two hosts, {frames} frames");
@@ -477,7 +420,8 @@ fn more_over_shared_memory() -> usize {
             failed += 1;
         }
     }
-    failed += spawned_programs() + worlds_that_meet() + executables_that_differ() + no_such_engine();
+    failed +=
+        spawned::over_shared_memory() + worlds_that_meet() + executables_that_differ() + no_such_engine();
     let mut command = itself("itself");
     command.args(["--ranks", "4"]);
     let (succeeded, text) = output(vec![command], |_| {});
@@ -510,20 +454,6 @@ fn deaths(mpi: &Installed, options: &[&str]) -> usize {
         }
     }
     failed
-}
-
-/// Processes that are spawned, by a job over shared memory. Gives the number of what failed.
-fn spawned_programs() -> usize {
-    let (succeeded, text) = local_job("spawner", 2);
-    let spawned = text.matches(" has spawned").count();
-    let ended = text.matches("spawned rank ").count();
-    // One process of the second spawn, and one that is no program, have failed: so has the run.
-    let is_told = text.contains("of the ranks that it spawned, ");
-    if succeeded || spawned != 2 || ended != 5 || !is_told {
-        println!("shared memory: spawned programs:\n{text}");
-        return 1;
-    }
-    0
 }
 
 /// A job of which one rank is another executable: a copy with a byte more, at which the system does

@@ -30,7 +30,7 @@ pub(super) async fn accepted(
         if let Ok(others) = greeted(&stream).await {
             let segment = JobSegment::create(ranks + others).map_err(|error| failed(call, &error))?;
             if answer(&stream, ranks, &segment.path()).await.is_ok() {
-                return Ok(JoinWay::Segment { segment: Arc::new(segment), first: ranks });
+                return Ok(JoinWay::Segment { segment: Arc::new(segment), first: ranks, leader: 0 });
             }
         }
     }
@@ -73,7 +73,7 @@ pub(super) async fn connected(call: CallSite, path: &str, ranks: usize) -> Resul
     if segment.size().checked_sub(ranks) != Some(first) {
         return Err(call.error(ErrorClass::Join, "the port offers a job of another size"));
     }
-    Ok(JoinWay::Segment { segment: Arc::new(segment), first })
+    Ok(JoinWay::Segment { segment: Arc::new(segment), first, leader: 0 })
 }
 
 async fn number(stream: &UnixStream) -> io::Result<u64> {

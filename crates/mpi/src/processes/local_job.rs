@@ -49,7 +49,7 @@ impl LocalJob {
         Ok(LocalJob { segment: Arc::new(JobSegment::create_inherited(ranks)?) })
     }
 
-    pub(super) fn of(segment: Arc<JobSegment>) -> LocalJob {
+    pub(crate) fn of(segment: Arc<JobSegment>) -> LocalJob {
         LocalJob { segment }
     }
 
@@ -79,10 +79,10 @@ impl LocalJob {
         }
     }
 
-    /// As [`variable`](Self::variable), for a process that a world of `parents` ranks spawns. Its
-    /// ranks are the first ones of the job.
-    pub(crate) fn spawned_variable(&self, rank: usize, parents: usize) -> (&'static str, String) {
-        (VARIABLE, format!("{}:{rank}:{parents}", self.segment.descriptor()))
+    /// As [`variable`](Self::variable), for a process that ranks spawn: the first ones of the job.
+    pub(crate) fn spawned_variable(&self, rank: usize, parents: ParentRanks) -> (&'static str, String) {
+        let ParentRanks { size, root } = parents;
+        (VARIABLE, format!("{}:{rank}:{size}:{root}", self.segment.descriptor()))
     }
 
     pub(crate) fn segment(&self) -> &Arc<JobSegment> {
@@ -101,9 +101,18 @@ impl fmt::Debug for LocalJob {
 pub(crate) struct RankSeat {
     pub(super) descriptor: u32,
     pub(crate) rank: usize,
-    /// How many ranks of the job have spawned this one and its like: 0 in a job that was started as
-    /// a whole.
-    pub(crate) parents: usize,
+    /// The ranks of the job that have spawned this one and its like. `None` in a job that was
+    /// started as a whole.
+    pub(crate) parents: Option<ParentRanks>,
+}
+
+/// The ranks that have spawned others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ParentRanks {
+    /// How many they are.
+    pub(crate) size: usize,
+    /// The rank of which the process has started the others.
+    pub(crate) root: usize,
 }
 
 impl RankSeat {
@@ -113,13 +122,15 @@ impl RankSeat {
     }
 
     fn parse(value: &str) -> Option<RankSeat> {
-        let (descriptor, rank) = value.split_once(':')?;
-        let (rank, parents) = rank.split_once(':').unwrap_or((rank, "0"));
-        Some(RankSeat {
-            descriptor: descriptor.parse().ok()?,
-            rank: rank.parse().ok()?,
-            parents: parents.parse().ok()?,
-        })
+        let numbers: Vec<u32> = value.split(':').map(|number| number.parse().ok()).collect::<Option<_>>()?;
+        let (descriptor, rank, parents) = match numbers[..] {
+            [descriptor, rank] => (descriptor, rank, None),
+            [descriptor, rank, size, root] => {
+                (descriptor, rank, Some(ParentRanks { size: size as usize, root: root as usize }))
+            }
+            _ => return None,
+        };
+        Some(RankSeat { descriptor, rank: rank as usize, parents })
     }
 }
 
@@ -146,11 +157,13 @@ mod tests {
         let (name, value) = job.variable(2);
         assert_eq!(name, VARIABLE);
         let seat = RankSeat::parse(&value).unwrap();
-        assert_eq!((seat.rank, seat.parents), (2, 0));
-        let (_, value) = job.spawned_variable(2, 1);
+        assert_eq!((seat.rank, seat.parents), (2, None));
+        let parents = ParentRanks { size: 2, root: 1 };
+        let (_, value) = job.spawned_variable(2, parents);
         let seat = RankSeat::parse(&value).unwrap();
-        assert_eq!((seat.rank, seat.parents), (2, 1));
+        assert_eq!((seat.rank, seat.parents), (2, Some(parents)));
         assert_eq!(RankSeat::parse("3"), None);
+        assert_eq!(RankSeat::parse("3:2:1"), None);
         assert_eq!(RankSeat::parse("3:x"), None);
     }
 }

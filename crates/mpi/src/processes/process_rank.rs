@@ -68,12 +68,6 @@ impl ProcessRank {
         Ok(())
     }
 
-    /// These ranks will not come: the others are told that they have failed.
-    pub(crate) fn stay_away(&self, ranks: std::ops::Range<usize>) {
-        let job = LocalJob::of(self.job.link().segment().clone());
-        ranks.for_each(|rank| job.departed(rank));
-    }
-
     fn new(
         segment: Arc<JobSegment>,
         rank: usize,

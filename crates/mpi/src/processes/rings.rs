@@ -172,7 +172,7 @@ impl RankRings {
         self.job.set(Arc::downgrade(job)).expect("a link serves one job");
     }
 
-    pub(super) fn segment(&self) -> &Arc<JobSegment> {
+    pub(crate) fn segment(&self) -> &Arc<JobSegment> {
         &self.segment
     }
 
