@@ -8,7 +8,8 @@ use super::peer_watch::PeerWatch;
 use super::rings::RankRings;
 use super::segment::JobSegment;
 use crate::job::{JobRank, on_an_os_thread};
-use rustix::process::{Pid, Signal, set_parent_process_death_signal, test_kill_process};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, set_parent_process_death_signal};
 use std::error::Error;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,9 +35,9 @@ impl ProcessRank {
         let rank = ProcessRank::new(Arc::new(segment), seat.rank, follow_the_parent)?;
         // Asked after the attendant has begun to follow the parent, as `BellAttendant::start` says,
         // or the process would outlive a parent that ended before.
-        match starter.map(test_kill_process) {
-            Some(Ok(())) => Ok(rank),
-            _ => Err("the process that started the job has ended".into()),
+        match starter.is_some_and(has_not_ended) {
+            true => Ok(rank),
+            false => Err("the process that started the job has ended".into()),
         }
     }
 
@@ -107,8 +108,38 @@ impl ProcessRank {
     }
 }
 
+/// Whether a process runs. One that has ended does not, also if its parent has not asked for its
+/// end yet, as kill(2) would say.
+fn has_not_ended(process: Pid) -> bool {
+    let Ok(descriptor) = pidfd_open(process, PidfdFlags::empty()) else { return false };
+    let mut waits = [PollFd::new(&descriptor, PollFlags::IN)];
+    matches!(poll(&mut waits, Some(&Timespec::default())), Ok(0))
+}
+
 /// The process ends with its parent. The kernel keeps this for an OS thread, and
 /// the attendant, which calls it, lives as long as the rank.
 fn follow_the_parent() -> io::Result<()> {
     Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri starts no processes")]
+    fn a_process_that_waits_to_be_asked_for_its_end_has_ended() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let process = Pid::from_child(&child);
+        assert!(has_not_ended(process));
+        child.kill().unwrap();
+        while has_not_ended(process) {
+            std::thread::yield_now();
+        }
+        // It is there still.
+        rustix::process::test_kill_process(process).unwrap();
+        child.wait().unwrap();
+        assert!(!has_not_ended(process));
+    }
 }
